@@ -31,8 +31,9 @@ struct GroupPlan {
 };
 
 // Splits the layers of each window into groups of equal layer count, so that a block of every group
-// has the same bytes. Chooses the largest group size with the least padding; one window gives one
-// group. layer_windows[i] is the window of model layer i (0: full). Full groups come first.
+// has the same bytes. Chooses the fewest groups whose padding is at most 1/16 of the layers, and for
+// these the least padding; one window gives one group. layer_windows[i] is the window of model layer
+// i (0: full). Full groups come first, then rising windows; layers keep their order.
 // Errors: INVALID_ARGUMENT for no layers or more than 1,024.
 absl::StatusOr<GroupPlan> PlanGroups(std::span<const uint32_t> layer_windows);
 

@@ -1,0 +1,69 @@
+#include "cache_service/engine/namespace_key.h"
+
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kMaxPartBytes = 1024;
+
+// Tag, then the length in eight bytes, then the bytes: no two lists of parts give the same text.
+void AppendPart(char tag, std::string_view part, std::string& key) {
+  key.push_back(tag);
+  uint64_t length = part.size();
+  for (int i = 0; i < 8; ++i, length >>= 8) key.push_back(static_cast<char>(length & 0xFF));
+  key.append(part);
+}
+
+Error ValidatePart(std::string_view field, std::string_view part) {
+  if (part.size() <= kMaxPartBytes) return {};
+  return InvalidArgument(absl::StrCat("namespace.", field), "too long",
+                         {{"given_bytes", part.size()}, {"limit_bytes", kMaxPartBytes}});
+}
+
+}  // namespace
+
+std::string NamespaceKey(const std::string& model_fingerprint, const std::string& layout_tag,
+                         const NamespaceParts& parts) {
+  std::string key;
+  AppendPart('m', model_fingerprint, key);
+  AppendPart('l', layout_tag, key);
+  AppendPart('a', parts.adapter, key);
+  AppendPart('s', parts.salt, key);
+  AppendPart('t', parts.tenant, key);
+  AppendPart('w', parts.weights_version, key);
+  return key;
+}
+
+Error ValidateDigests(const std::vector<DigestRange>& digests, uint64_t length) {
+  uint32_t previous_end = 0;
+  for (size_t i = 0; i < digests.size(); ++i) {
+    const DigestRange& range = digests[i];
+    if (range.start < previous_end) {
+      return InvalidArgument(absl::StrCat("digests[", i, "].start"),
+                             "inside or before the range before it",
+                             {{"given", range.start}, {"limit", previous_end}});
+    }
+    if (range.end <= range.start) {
+      return InvalidArgument(absl::StrCat("digests[", i, "].end"), "not after the start",
+                             {{"given", range.end}, {"limit", range.start}});
+    }
+    if (range.end > length) {
+      return InvalidArgument(absl::StrCat("digests[", i, "].end"), "beyond the tokens",
+                             {{"given", range.end}, {"limit", length}});
+    }
+    previous_end = range.end;
+  }
+  return {};
+}
+
+Error ValidateNamespace(const NamespaceParts& parts) {
+  if (Error error = ValidatePart("adapter", parts.adapter); !error.ok()) return error;
+  if (Error error = ValidatePart("salt", parts.salt); !error.ok()) return error;
+  if (Error error = ValidatePart("tenant", parts.tenant); !error.ok()) return error;
+  return ValidatePart("weights_version", parts.weights_version);
+}
+
+}  // namespace quire
