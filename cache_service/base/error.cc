@@ -67,8 +67,9 @@ Error MakeError(Reason reason, std::string message, std::vector<ErrorDetail> det
 Error InvalidArgument(std::string_view field, std::string_view problem,
                       std::vector<ErrorDetail> details) {
   details.insert(details.begin(), ErrorDetail("field", field));
-  return MakeError(Reason::kInvalidArgument, absl::StrCat(field, ": ", problem),
-                   std::move(details));
+  std::string message(field);
+  message.append(": ").append(problem);
+  return MakeError(Reason::kInvalidArgument, std::move(message), std::move(details));
 }
 
 absl::Status ToStatus(const Error& error) {

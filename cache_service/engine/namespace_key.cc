@@ -17,7 +17,7 @@ void AppendPart(char tag, std::string_view part, std::string& key) {
   key.append(part);
 }
 
-Error ValidatePart(std::string_view field, std::string_view part) {
+Error ValidatePart(const char* field, std::string_view part) {
   if (part.size() <= kMaxPartBytes) return {};
   return InvalidArgument(absl::StrCat("namespace.", field), "too long",
                          {{"given_bytes", part.size()}, {"limit_bytes", kMaxPartBytes}});

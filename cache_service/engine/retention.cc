@@ -7,7 +7,7 @@
 namespace quire {
 namespace {
 
-std::string FieldName(size_t index, std::string_view field) {
+std::string FieldName(size_t index, const char* field) {
   return absl::StrCat("retention[", index, "].", field);
 }
 
