@@ -1,11 +1,11 @@
 #include "cache_service/base/error.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
 namespace quire {
 namespace {
@@ -43,9 +43,25 @@ constexpr std::array<ReasonInfo, 23> kReasons = {{
     {"INVARIANT_BROKEN", Code::kInternal},
 }};
 
-// The reason and details ride on the status as one payload of unit-separated fields.
+// The reason and details ride on the status as one payload of fields "<length>:<bytes>".
 constexpr char kPayloadUrl[] = "quire/error";
-constexpr char kSeparator = '\x1f';
+
+void AppendField(std::string_view field, std::string& payload) {
+  payload.append(std::to_string(field.size())).append(":").append(field);
+}
+
+// Removes the first field from `payload`; nothing if it is damaged.
+std::optional<std::string_view> TakeField(std::string_view& payload) {
+  size_t length = 0;
+  const char* const end = payload.data() + payload.size();
+  const auto [after, problem] = std::from_chars(payload.data(), end, length);
+  if (problem != std::errc() || after == end || *after != ':') return std::nullopt;
+  payload.remove_prefix(static_cast<size_t>(after - payload.data()) + 1);
+  if (length > payload.size()) return std::nullopt;
+  const std::string_view field = payload.substr(0, length);
+  payload.remove_prefix(length);
+  return field;
+}
 
 }  // namespace
 
@@ -75,12 +91,11 @@ Error InvalidArgument(std::string_view field, std::string_view problem,
 absl::Status ToStatus(const Error& error) {
   if (error.ok()) return absl::OkStatus();
   absl::Status status(CodeOf(error.reason), error.message);
-  std::string payload = absl::StrCat(static_cast<int>(error.reason));
+  std::string payload;
+  AppendField(ReasonName(error.reason), payload);
   for (const ErrorDetail& detail : error.details) {
-    payload.push_back(kSeparator);
-    payload.append(detail.name);
-    payload.push_back(kSeparator);
-    payload.append(detail.value);
+    AppendField(detail.name, payload);
+    AppendField(detail.value, payload);
   }
   status.SetPayload(kPayloadUrl, absl::Cord(payload));
   return status;
@@ -88,17 +103,20 @@ absl::Status ToStatus(const Error& error) {
 
 Error FromStatus(const absl::Status& status) {
   if (status.ok()) return {};
-  const auto payload = status.GetPayload(kPayloadUrl);
-  const std::string text(payload.value_or(absl::Cord()));
-  const std::vector<std::string> fields = absl::StrSplit(text, kSeparator);
-  int number = 0;
-  if (!absl::SimpleAtoi(fields[0], &number) || number <= 0 ||
-      static_cast<size_t>(number) >= kReasons.size()) {
-    return MakeError(Reason::kInvariantBroken, std::string(status.message()));
-  }
-  Error error = MakeError(static_cast<Reason>(number), std::string(status.message()));
-  for (size_t i = 1; i + 1 < fields.size(); i += 2) {
-    error.details.emplace_back(std::string_view(fields[i]), std::string_view(fields[i + 1]));
+  const std::string text(status.GetPayload(kPayloadUrl).value_or(absl::Cord()));
+  std::string_view rest = text;
+  const std::string_view name = TakeField(rest).value_or("");
+  const auto* const known =
+      std::find_if(kReasons.begin() + 1, kReasons.end(),
+                   [name](const ReasonInfo& info) { return info.name == name; });
+  Error error = MakeError(Reason::kInvariantBroken, std::string(status.message()));
+  if (known == kReasons.end()) return error;
+  error.reason = static_cast<Reason>(known - kReasons.begin());
+  while (!rest.empty()) {
+    const auto key = TakeField(rest);
+    const auto value = TakeField(rest);
+    if (!key.has_value() || !value.has_value()) break;
+    error.details.emplace_back(*key, *value);
   }
   return error;
 }

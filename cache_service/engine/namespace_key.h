@@ -13,10 +13,10 @@ namespace quire {
 
 // The parts a request names; fingerprint and layout tag (layout, dtype) come from attach and pool.
 struct NamespaceParts {
-  std::string adapter;
-  std::string salt;
-  std::string tenant;
-  std::string weights_version;
+  std::string adapter{};
+  std::string salt{};
+  std::string tenant{};
+  std::string weights_version{};
 
   friend bool operator==(const NamespaceParts&, const NamespaceParts&) = default;
 };
