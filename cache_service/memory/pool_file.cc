@@ -1,0 +1,149 @@
+#include "cache_service/memory/pool_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/base/error.h"
+#include "cache_service/memory/file_lock.h"
+#include "proto/quire/v1/pool_file.h"
+
+namespace quire {
+namespace {
+
+std::string ErrnoText(int error) { return std::generic_category().message(error); }
+
+absl::Status FileError(const char* field, const std::string& path, int error) {
+  return ToStatus(InvalidArgument(field, absl::StrCat(path, ": ", ErrnoText(error)),
+                                  {{"path", path}, {"error", ErrnoText(error)}}));
+}
+
+uint64_t RoundUpToPage(uint64_t bytes) {
+  return (bytes + v1::kPoolPageBytes - 1) / v1::kPoolPageBytes * v1::kPoolPageBytes;
+}
+
+uint64_t FreeBytes(int fd) {
+  struct statvfs info = {};
+  if (fstatvfs(fd, &info) != 0) return 0;
+  return uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+}  // namespace
+
+PoolFile::PoolFile(const PoolFileParams& params)
+    : params_(params), blocks_offset_(RoundUpToPage(LeaseWordOffset(params.lease_word_count))) {}
+
+absl::StatusOr<std::unique_ptr<PoolFile>> PoolFile::Create(const PoolFileParams& params) {
+  std::unique_ptr<PoolFile> file(new PoolFile(params));
+  for (const auto step : {&PoolFile::Open, &PoolFile::TakeSpace, &PoolFile::MapControl}) {
+    if (const absl::Status status = (file.get()->*step)(); !status.ok()) return status;
+  }
+  return file;
+}
+
+PoolFile::~PoolFile() {
+  if (control_ != nullptr) munmap(control_, blocks_offset_);
+  if (visible_) unlink(params_.path.c_str());
+  if (fd_ >= 0) close(fd_);
+}
+
+// The file gets its name only once it is locked, so that a starting server never takes it for the
+// file of a dead one.
+absl::Status PoolFile::Open() {
+  const std::string unnamed = absl::StrCat(params_.path, ".new");
+  fd_ = open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd_ < 0) return FileError("memory_directory", unnamed, errno);
+  if (!TryLockByte(fd_, kOwnerLockOffset) ||
+      std::rename(unnamed.c_str(), params_.path.c_str()) != 0) {
+    const int error = errno;
+    unlink(unnamed.c_str());
+    return FileError("memory_directory", unnamed, error);
+  }
+  visible_ = true;
+  if (params_.group != static_cast<gid_t>(-1) &&
+      fchown(fd_, static_cast<uid_t>(-1), params_.group) != 0) {
+    return FileError("memory_group", params_.path, errno);
+  }
+  if (fchmod(fd_, params_.mode) != 0) return FileError("memory_mode", params_.path, errno);
+  return absl::OkStatus();
+}
+
+absl::Status PoolFile::TakeSpace() {
+  const uint64_t needed = blocks_offset_ + params_.blocks_bytes;
+  int error = EFBIG;
+  if (params_.blocks_bytes < v1::kLockBase && needed < v1::kLockBase) {
+    error = posix_fallocate(fd_, 0, static_cast<off_t>(needed));
+  }
+  if (error == 0) return absl::OkStatus();
+  const uint64_t available = FreeBytes(fd_);
+  const std::string folder = std::filesystem::path(params_.path).parent_path();
+  return ToStatus(InvalidArgument(
+      "device_memory_bytes",
+      absl::StrCat(folder, " cannot give ", needed, " bytes, ", available,
+                   " are free: ", ErrnoText(error)),
+      {{"needed_bytes", needed}, {"free_bytes", available}, {"path", params_.path}}));
+}
+
+absl::Status PoolFile::MapControl() {
+  void* base = mmap(nullptr, blocks_offset_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (base == MAP_FAILED) return FileError("memory_directory", params_.path, errno);
+  control_ = static_cast<std::byte*>(base);
+  const v1::PoolFileHeader header{.epoch = params_.epoch,
+                                  .rank = params_.rank,
+                                  .blocks_offset = blocks_offset_,
+                                  .lease_words_offset = LeaseWordOffset(0),
+                                  .lease_word_count = params_.lease_word_count};
+  std::memcpy(control_, &header, sizeof(header));
+  return absl::OkStatus();
+}
+
+void PoolFile::FixGeometry(const BlockGeometry& geometry) {
+  v1::PoolFileHeader header;
+  std::memcpy(&header, control_, sizeof(header));
+  header.layout_id = geometry.layout_id;
+  header.layout_version = geometry.layout_version;
+  header.block_bytes = geometry.block_bytes;
+  header.block_count = geometry.block_count;
+  std::memcpy(control_, &header, sizeof(header));
+}
+
+void PoolFile::SetLeaseWord(uint64_t slot, uint64_t value) {
+  auto* word = reinterpret_cast<uint64_t*>(control_ + LeaseWordOffset(slot));
+  std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
+}
+
+bool PoolFile::IsLocked(uint64_t lease_number) const {
+  return IsByteLocked(fd_, v1::kLockBase + lease_number);
+}
+
+absl::Status PoolFile::Read(uint64_t offset, std::span<std::byte> out) const {
+  if (offset > params_.blocks_bytes || out.size() > params_.blocks_bytes - offset) {
+    return ToStatus(InvalidArgument("offset", "beyond the region",
+                                    {{"offset", offset}, {"limit", params_.blocks_bytes}}));
+  }
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = pread(fd_, out.data() + done, out.size() - done,
+                              static_cast<off_t>(blocks_offset_ + offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return FileError("memory_directory", params_.path, got < 0 ? errno : EIO);
+    done += static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+uint64_t PoolFile::LeaseWordOffset(uint64_t slot) {
+  return v1::kPoolPageBytes + slot * sizeof(uint64_t);
+}
+
+}  // namespace quire

@@ -1,0 +1,73 @@
+// One shared-memory pool file (proto/quire/v1/pool_file.h): created, described and removed here.
+#ifndef QUIRE_CACHE_SERVICE_MEMORY_POOL_FILE_H_
+#define QUIRE_CACHE_SERVICE_MEMORY_POOL_FILE_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cache_service/memory/pool_memory.h"
+
+namespace quire {
+
+// The server that owns a pool file holds an exclusive open-file-description lock on this byte.
+inline constexpr uint64_t kOwnerLockOffset = (uint64_t{1} << 62) - 1;
+
+struct PoolFileParams {
+  std::string path;
+  mode_t mode = 0600;
+  // -1: the server's group.
+  gid_t group = static_cast<gid_t>(-1);
+  uint64_t epoch = 0;
+  uint32_t rank = 0;
+  uint64_t blocks_bytes = 0;
+  uint64_t lease_word_count = 0;
+};
+
+// The file's space is taken when it is created; the file is unlinked on destruction. Only the
+// control pages are mapped here; block bytes are read by pread.
+class PoolFile {
+ public:
+  // Errors: INVALID_ARGUMENT naming memory_directory, memory_group or device_memory_bytes, with the
+  // bytes needed and available.
+  static absl::StatusOr<std::unique_ptr<PoolFile>> Create(const PoolFileParams& params);
+  ~PoolFile();
+  PoolFile(const PoolFile&) = delete;
+  PoolFile& operator=(const PoolFile&) = delete;
+
+  void FixGeometry(const BlockGeometry& geometry);
+  void SetLeaseWord(uint64_t slot, uint64_t value);
+  // Whether any process holds the lock byte of the lease.
+  bool IsLocked(uint64_t lease_number) const;
+  absl::Status Read(uint64_t offset, std::span<std::byte> out) const;
+
+  const std::string& path() const { return params_.path; }
+
+  uint64_t blocks_offset() const { return blocks_offset_; }
+
+  uint64_t blocks_bytes() const { return params_.blocks_bytes; }
+
+  static uint64_t LeaseWordOffset(uint64_t slot);
+
+ private:
+  explicit PoolFile(const PoolFileParams& params);
+  absl::Status Open();
+  absl::Status TakeSpace();
+  absl::Status MapControl();
+
+  PoolFileParams params_;
+  uint64_t blocks_offset_;
+  int fd_ = -1;
+  bool visible_ = false;
+  std::byte* control_ = nullptr;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_MEMORY_POOL_FILE_H_

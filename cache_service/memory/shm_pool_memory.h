@@ -1,0 +1,53 @@
+// Pool memory in shared-memory files, one per rank.
+#ifndef QUIRE_CACHE_SERVICE_MEMORY_SHM_POOL_MEMORY_H_
+#define QUIRE_CACHE_SERVICE_MEMORY_SHM_POOL_MEMORY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache_service/base/mutex.h"
+#include "cache_service/memory/lease_slots.h"
+#include "cache_service/memory/pool_file.h"
+#include "cache_service/memory/pool_memory.h"
+
+namespace quire {
+
+struct ShmOptions {
+  std::string pool_name;
+  std::string directory = "/dev/shm";
+  mode_t mode = 0600;
+  gid_t group = static_cast<gid_t>(-1);
+  uint64_t epoch = 0;
+  uint32_t ranks = 1;
+  // Of each rank.
+  uint64_t bytes = 0;
+  uint32_t max_leases = 1024;
+};
+
+class ShmPoolMemory final : public PoolMemory {
+ public:
+  // Removes the files that dead servers of this pool left, then creates its own.
+  static absl::StatusOr<std::unique_ptr<ShmPoolMemory>> Create(const ShmOptions& options);
+
+  void FixGeometry(const BlockGeometry& geometry) override;
+  absl::StatusOr<std::vector<MemoryGrant>> Grant(uint64_t lease_number) override;
+  void Revoke(uint64_t lease_number) override;
+  absl::Status Read(uint32_t rank, uint64_t offset, std::span<std::byte> out) const override;
+
+  uint32_t ranks() const override { return static_cast<uint32_t>(files_.size()); }
+
+  bool IsMapped(uint64_t lease_number) override;
+  bool IsGone(uint64_t lease_number) override;
+
+ private:
+  ShmPoolMemory(std::vector<std::unique_ptr<PoolFile>> files, uint64_t lease_words);
+
+  const std::vector<std::unique_ptr<PoolFile>> files_;
+  Mutex mutex_;
+  LeaseSlots slots_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_MEMORY_SHM_POOL_MEMORY_H_
