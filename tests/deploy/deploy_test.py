@@ -1,0 +1,265 @@
+"""Scripts, manifests and the dashboard: they parse, agree with each other and explain misuse."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+
+
+def run(*command, **options):
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=50, **options
+    )
+
+
+def scripts():
+    candidates = [ROOT / ".ci/run", *DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
+    return sorted(candidates)
+
+
+def manifest():
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes/quire-sidecar.yaml").read_text()))
+
+
+def flags_of_server():
+    """Every field of the configuration is a flag of its name."""
+    proto = (ROOT / "proto/quire/v1/server_config.proto").read_text()
+    return set(re.findall(r"^\s*(?:repeated )?[\w.]+ (\w+) = \d+;", proto, re.MULTILINE))
+
+
+class ScriptsTest(unittest.TestCase):
+    def test_shellcheck_finds_nothing(self):
+        result = run("shellcheck", *scripts())
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_are_executable_and_strict(self):
+        for path in scripts():
+            with self.subTest(path=path):
+                self.assertTrue(path.stat().st_mode & 0o100)
+                self.assertIn("set -euo pipefail", path.read_text())
+
+    def test_help_works_from_any_directory(self):
+        for path in (DEPLOY / "quickstart.sh", DEPLOY / "install_packages.sh", ROOT / "tests/run.sh"):
+            with self.subTest(path=path):
+                result = run(path, "--help", cwd="/")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("Usage:", result.stdout)
+
+    def test_unknown_option_is_named(self):
+        for path in (DEPLOY / "quickstart.sh", DEPLOY / "install_packages.sh", ROOT / "tests/run.sh"):
+            with self.subTest(path=path):
+                result = run(path, "--frobnicate")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("--frobnicate", result.stderr)
+
+
+class QuickstartTest(unittest.TestCase):
+    def refused(self, *arguments):
+        result = run(DEPLOY / "quickstart.sh", *arguments)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout, "")
+        return result.stderr
+
+    def test_seconds_must_be_a_positive_number(self):
+        for value in ("0", "-1", "soon", "1.5", ""):
+            with self.subTest(value=value):
+                self.assertIn("--seconds", self.refused("--seconds", value))
+
+    def test_options_need_their_value(self):
+        self.assertIn("--json needs a value", self.refused("--json"))
+        self.assertIn("--seconds needs a value", self.refused("--seconds"))
+
+    def test_summary_file_must_be_writable(self):
+        self.assertIn("/nonexistent", self.refused("--json", "/nonexistent/summary.json"))
+
+
+class RunScriptTest(unittest.TestCase):
+    def refused(self, *arguments):
+        result = run(ROOT / "tests/run.sh", "--no-install", *arguments)
+        self.assertEqual(result.returncode, 1)
+        return result.stderr
+
+    def test_unknown_preset_is_named(self):
+        self.assertIn("no preset 'fast'", self.refused("--preset", "fast"))
+
+    def test_jobs_must_be_a_positive_number(self):
+        self.assertIn("--jobs", self.refused("--jobs", "many"))
+
+
+class SummaryTest(unittest.TestCase):
+    def summary(self, *cases):
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+            file.write("<testsuite>" + "".join(cases) + "</testsuite>")
+            file.flush()
+            return run("python3", ROOT / "tests/junit_summary.py", file.name)
+
+    def test_counts_and_gives_reasons(self):
+        result = self.summary(
+            '<testcase name="A.Good" status="run" time="0.1"/>',
+            '<testcase name="A.Bad" status="fail" time="0.1"><failure message=""/></testcase>',
+            '<testcase name="A.Gone" status="notrun"><skipped message="Unable to find executable"/>'
+            "</testcase>",
+            '<testcase name="A.Left" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>'
+            "<system-out>a_test.cc:3: Skipped\nno traces here\n</system-out></testcase>",
+        )
+        self.assertEqual(result.stdout.splitlines()[-1], "1 passed, 2 failed, 1 skipped")
+        self.assertIn("A.Left: no traces here", result.stdout)
+        self.assertIn("  A.Bad\n  A.Gone\n", result.stdout)
+        self.assertEqual(result.returncode, 1)
+
+    def test_nothing_run_is_a_failure(self):
+        self.assertEqual(self.summary().returncode, 1)
+
+
+class PackagesTest(unittest.TestCase):
+    def test_sections_list_packages_once(self):
+        for section in ("build", "run", "server", "worker", "test", "tools"):
+            with self.subTest(section=section):
+                result = run(DEPLOY / "install_packages.sh", "--print", section)
+                names = result.stdout.split()
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(names)
+                self.assertEqual(names, sorted(set(names)))
+
+    def test_unknown_section_is_named(self):
+        result = run(DEPLOY / "install_packages.sh", "--print", "everything")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("everything", result.stderr)
+
+
+class KubernetesTest(unittest.TestCase):
+    def setUp(self):
+        self.pod = manifest()[0]["spec"]["template"]["spec"]
+        (self.server,) = self.pod["initContainers"]
+        (self.worker,) = self.pod["containers"]
+
+    def test_server_is_a_native_sidecar_with_probes(self):
+        self.assertEqual(self.server["restartPolicy"], "Always")
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            self.assertIn(probe, self.server)
+
+    def test_both_share_socket_and_pool(self):
+        memory = {
+            volume["name"] for volume in self.pod["volumes"] if volume["emptyDir"].get("medium") == "Memory"
+        }
+        self.assertEqual(memory, {"socket", "pool"})
+        for container in (self.server, self.worker):
+            self.assertLessEqual(memory, {mount["name"] for mount in container["volumeMounts"]})
+
+    def test_server_flags_exist(self):
+        known = flags_of_server() | {"check_health"}
+        for argument in self.server["args"] + self.server["startupProbe"]["exec"]["command"][1:]:
+            self.assertIn(argument.removeprefix("--").split("=")[0], known)
+
+    def test_pool_fits_its_volume_and_the_memory_limit(self):
+        (pool,) = [
+            int(argument.split("=")[1])
+            for argument in self.server["args"]
+            if argument.startswith("--device_memory_bytes=")
+        ]
+        (volume,) = [volume for volume in self.pod["volumes"] if volume["name"] == "pool"]
+        self.assertLess(pool, int(volume["emptyDir"]["sizeLimit"].removesuffix("Mi")) << 20)
+        self.assertLess(pool, int(self.server["resources"]["limits"]["memory"].removesuffix("Gi")) << 30)
+
+    def test_nobody_is_root(self):
+        self.assertTrue(self.pod["securityContext"]["runAsNonRoot"])
+        for container in (self.server, self.worker):
+            self.assertFalse(container["securityContext"]["allowPrivilegeEscalation"])
+
+
+class SystemdTest(unittest.TestCase):
+    def test_unit_verifies(self):
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("systemd-analyze is not installed")
+        unit = (DEPLOY / "systemd/quire-server.service").read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "quire-server.service")
+            # The program is not installed where tests run.
+            path.write_text(unit.replace("/usr/bin/quire-server", "/bin/true"))
+            result = run("systemd-analyze", "verify", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+
+    def test_configuration_is_a_server_config(self):
+        with (DEPLOY / "systemd/server.textproto").open() as file:
+            result = run(
+                "protoc",
+                f"-I{ROOT}/proto",
+                "--encode=quire.v1.ServerConfig",
+                "quire/v1/server_config.proto",
+                stdin=file,
+                cwd=ROOT / "proto",
+                errors="replace",
+            )
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_stop_timeout_covers_the_drain(self):
+        unit = (DEPLOY / "systemd/quire-server.service").read_text()
+        config = (DEPLOY / "systemd/server.textproto").read_text()
+        timeout = int(re.search(r"TimeoutStopSec=(\d+)", unit)[1])
+        drain = int(re.search(r"drain_deadline { seconds: (\d+) }", config)[1])
+        self.assertGreater(timeout, drain)
+
+
+class DashboardTest(unittest.TestCase):
+    def setUp(self):
+        self.dashboard = json.loads((DEPLOY / "grafana/quire.json").read_text())
+
+    def expressions(self):
+        for panel in self.dashboard["panels"]:
+            for target in panel.get("targets", []):
+                yield panel["title"], target["expr"]
+
+    def test_metrics_are_exported(self):
+        sources = "".join(path.read_text() for path in (ROOT / "cache_service/metrics").glob("*.cc"))
+        for title, expression in self.expressions():
+            for name in re.findall(r"\bquire_(\w+)", expression):
+                with self.subTest(panel=title, metric=name):
+                    self.assertIn(f'"{name.removesuffix("_bucket")}"', sources)
+
+    def test_expressions_are_promql(self):
+        if not shutil.which("promtool"):
+            self.skipTest("promtool is not installed")
+        rules = {"groups": [{"name": "panels", "rules": []}]}
+        for index, (_, expression) in enumerate(self.expressions()):
+            plain = expression.replace("$__rate_interval", "1m")
+            rules["groups"][0]["rules"].append({"record": f"panel:{index}", "expr": plain})
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            yaml.safe_dump(rules, file)
+            file.flush()
+            result = run("promtool", "check", "rules", file.name)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_panels_do_not_overlap(self):
+        taken = {}
+        for panel in self.dashboard["panels"]:
+            place = panel["gridPos"]
+            for x in range(place["x"], place["x"] + place["w"]):
+                for y in range(place["y"], place["y"] + place["h"]):
+                    self.assertNotIn((x, y), taken, panel["title"])
+                    taken[x, y] = panel["title"]
+
+
+class ContainerTest(unittest.TestCase):
+    def test_final_stages_run_as_user(self):
+        text = (DEPLOY / "container/Containerfile").read_text()
+        for stage in text.split("\nFROM ")[1:]:
+            if " AS server" in stage or " AS worker" in stage:
+                self.assertIn("\nUSER quire:quire\n", stage)
+
+    def test_server_flags_exist(self):
+        text = (DEPLOY / "container/Containerfile").read_text()
+        for flag in re.findall(r'"--(\w+)=', text):
+            self.assertIn(flag, flags_of_server())
+
+
+if __name__ == "__main__":
+    unittest.main()
