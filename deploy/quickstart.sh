@@ -13,6 +13,7 @@ seconds=20
 json=""
 keep=""
 install=yes
+programs=""
 run_dir=""
 server_pid=""
 worker_pid=""
@@ -34,6 +35,7 @@ sharing, and prints a summary. Needs no GPU. Everything listens on this machine 
   --keep         leave the server up afterwards and print how to stop it
   --json FILE    also write the summary to FILE
   --no-install   use the packages that are there; do not ask apt
+  --programs DIR use quire-server and quire-worker of DIR; build nothing
   --help         this text
 
 Exit status: 0 if the verification says "identical", 1 otherwise.
@@ -126,6 +128,7 @@ ratio() { awk -v part="$1" -v whole="$2" 'BEGIN { printf "%.1f", whole ? 100 * p
 install_packages() {
   step "Packages"
   "$root/deploy/install_packages.sh" build run | sed 's/^/    /'
+  note "all there"
 }
 
 build_release() {
@@ -144,17 +147,17 @@ build_release() {
   note "built in $((SECONDS - start)) s: $build"
 }
 
-find_binary() {
+find_program() {
   local path
-  path="$(find "$build" -type f -name "$1" -perm -u+x -print -quit)"
-  [[ $path ]] || fail "the build left no $1 in $build"
+  path="$(find "${programs:-$build}" -type f -name "$1" -perm -u+x -print -quit)" || true
+  [[ $path ]] || fail "no program $1 in ${programs:-$build}"
   printf '%s\n' "$path"
 }
 
 start_server() {
   step "Server"
   local server log="$run_dir/server.log" tries
-  server="$(find_binary quire-server)"
+  server="$(find_program quire-server)" || exit 1
   metrics_port="$(free_port 9400)"
   grpc_port="$(free_port 9500)"
   # Its own session: neither Ctrl-C nor a closing terminal reaches it, only clean_up does.
@@ -182,15 +185,16 @@ progress_line() {
   queried="$(sum quire_prefix_tokens_queried_total <<<"$snapshot")"
   hit="$(sum quire_prefix_tokens_hit_total <<<"$snapshot")"
   in_use=$(($(sum quire_blocks <<<"$snapshot") - $(sum quire_blocks 'state="free"' <<<"$snapshot")))
-  progress "$(printf '%3d s   %s sequences   %s of %s prompt tokens reused (%s %%)   %s blocks filled   %s evicted' \
-    "$1" "$(sum quire_sequences <<<"$snapshot")" "$hit" "$queried" "$(ratio "$hit" "$queried")" \
-    "$in_use" "$(sum quire_blocks_evicted_total <<<"$snapshot")")"
+  progress "$(printf '%3d s   prefix hit rate %5.1f %%   %s blocks filled, %s evicted   %s sequences' \
+    "$1" "$(ratio "$hit" "$queried")" "$in_use" \
+    "$(sum quire_blocks_evicted_total <<<"$snapshot")" "$(sum quire_sequences <<<"$snapshot")")"
 }
 
 run_workload() {
   step "Chat workload, $seconds s, then the same requests without sharing"
-  local log="$run_dir/worker.log" start=$SECONDS shown=-1
-  setsid "$(find_binary quire-worker)" --server="unix:$run_dir/quire.sock" --workload=chat \
+  local log="$run_dir/worker.log" start=$SECONDS shown=-1 worker
+  worker="$(find_program quire-worker)" || exit 1
+  setsid "$worker" --server="unix:$run_dir/quire.sock" --workload=chat \
     --seconds="$seconds" --verify --json="$run_dir/worker.json" >"$log" 2>&1 </dev/null &
   worker_pid=$!
   while kill -0 "$worker_pid" 2>/dev/null; do
@@ -247,7 +251,7 @@ show_lines_to_try() {
   local socket="$run_dir/quire.sock"
   step "Try"
   if [[ $keep ]]; then
-    note "The server stays up as process $server_pid. To stop it:  kill $server_pid"
+    note "The server stays up. To stop it:  kill $server_pid; rm -r $run_dir"
   else
     note "With --keep the server stays up for these:"
   fi
@@ -266,9 +270,13 @@ EOF
 parse() {
   while (($#)); do
     case "$1" in
-      --seconds | --json)
+      --seconds | --json | --programs)
         (($# > 1)) || fail "$1 needs a value"
-        if [[ $1 == --json ]]; then json="$2"; else seconds="$2"; fi
+        case "$1" in
+          --seconds) seconds="$2" ;;
+          --json) json="$2" ;;
+          --programs) programs="$2" ;;
+        esac
         shift
         ;;
       --keep) keep=yes ;;
@@ -285,12 +293,14 @@ parse() {
 
 main() {
   parse "$@"
-  run_dir="$(mktemp -d "${TMPDIR:-/tmp}/quire.XXXXXX")"
+  # The same path each time, unless a server that was kept, or the logs of a failure, are there.
+  run_dir="${TMPDIR:-/tmp}/quire-quickstart-$EUID"
+  mkdir -m 700 "$run_dir" 2>/dev/null || run_dir="$(mktemp -d "$run_dir.XXXXXX")"
   trap clean_up EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM
   [[ -z $install ]] || install_packages
-  build_release
+  [[ $programs ]] || build_release
   start_server
   run_workload
   summarise

@@ -1,9 +1,11 @@
 """Scripts, manifests and the dashboard: they parse, agree with each other and explain misuse."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -79,6 +81,148 @@ class QuickstartTest(unittest.TestCase):
 
     def test_summary_file_must_be_writable(self):
         self.assertIn("/nonexistent", self.refused("--json", "/nonexistent/summary.json"))
+
+
+FAKE_SERVER = """#!/usr/bin/python3
+import http.server, socket, sys
+flags = dict(argument[2:].split("=", 1) for argument in sys.argv[1:])
+class Metrics(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'quire_prefix_tokens_queried_total{pool="p"} 1000\\n'
+                         b'quire_prefix_tokens_hit_total{pool="p",source="whole"} 600\\n'
+                         b'quire_prefix_tokens_hit_total{pool="p",source="partial"} 30\\n'
+                         b'quire_blocks{pool="p",state="free"} 7\\n'
+                         b'quire_blocks{pool="p",state="idle"} 5\\n'
+                         b'quire_copy_on_write_copies_total{pool="p"} 4\\n'
+                         b'quire_internal_waste_ratio{pool="p"} 0.25\\n'
+                         b'quire_blocks_evicted_total{pool="p",reason="dead"} 2\\n')
+    def log_message(self, *_): pass
+host, port = flags["metrics_address"].split(":")
+server = http.server.HTTPServer((host, int(port)), Metrics)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(flags["unix_socket"])
+server.serve_forever()
+"""
+
+FAKE_WORKER = """#!/bin/sh
+sleep {seconds}
+for argument; do case "$argument" in --json=*) out="${{argument#--json=}}" ;; esac; done
+echo '{{"requests": 12, "generated_tokens": 345, "tokens_per_second": 17.25, "verification": "{verdict}"}}' > "$out"
+"""
+
+
+class QuickstartRunTest(unittest.TestCase):
+    """The script around programs that only pretend."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
+        self.program("quire-server", FAKE_SERVER)
+        self.program("quire-worker", FAKE_WORKER.format(seconds=1.5, verdict="identical"))
+
+    def program(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def start(self, *arguments):
+        command = [DEPLOY / "quickstart.sh", "--no-install", "--programs", self.folder, *arguments]
+        return subprocess.Popen(
+            [str(part) for part in command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            env={**os.environ, "TMPDIR": str(self.temporary)},
+            # A shell cannot trap what is ignored when it starts, as in a background job.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+
+    def finish(self, process):
+        output, errors = process.communicate(timeout=40)
+        return process.returncode, output, errors
+
+    def servers(self):
+        """Process ids of the fake servers of this test."""
+        mark = str(self.folder / "quire-server").encode()
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if mark in path.read_bytes().split(b"\0"):
+                    found.append(int(path.parent.name))
+            except OSError:
+                continue  # ended meanwhile
+        return found
+
+    def test_summary_on_screen_and_in_file(self):
+        summary = self.folder / "summary.json"
+        status, output, errors = self.finish(self.start("--seconds", "1", "--json", summary))
+        self.assertEqual((status, errors), (0, ""))
+        self.assertRegex(output, r"prefix hit rate +63 %")
+        self.assertRegex(output, r"internal waste +25 %")
+        self.assertRegex(output, r"verification +identical")
+        self.assertIn("grpcurl", output)
+        self.assertIn("curl -s", output)
+        written = json.loads(summary.read_text())
+        self.assertEqual(written["prefix_hit_rate"], 0.63)
+        self.assertEqual((written["copies"], written["evictions"], written["requests"]), (4, 2, 12))
+        self.assertEqual(self.servers(), [])
+        self.assertEqual(list(self.temporary.iterdir()), [])
+
+    def test_keep_leaves_the_server(self):
+        status, output, _ = self.finish(self.start("--keep"))
+        self.assertEqual(status, 0)
+        (pid,) = self.servers()
+        self.assertIn(f"kill {pid}", output)
+        os.kill(pid, signal.SIGTERM)
+
+    def test_other_text_is_a_failure(self):
+        self.program("quire-worker", FAKE_WORKER.format(seconds=0, verdict="different"))
+        status, output, errors = self.finish(self.start("--keep"))
+        self.assertEqual(status, 1)
+        self.assertRegex(output, r"verification +different")
+        self.assertIn("different", errors)
+        self.assertEqual(self.servers(), [])
+
+    def test_server_that_ends_is_explained(self):
+        self.program("quire-server", "#!/bin/sh\necho pool is too small\nexit 1\n")
+        status, _, errors = self.finish(self.start())
+        self.assertEqual(status, 1)
+        self.assertIn("pool is too small", errors)
+        self.assertIn("quire-server ended at once", errors)
+
+    def test_worker_that_fails_is_explained(self):
+        self.program("quire-worker", "#!/bin/sh\necho no such model\nexit 3\n")
+        status, _, errors = self.finish(self.start())
+        self.assertEqual(status, 1)
+        self.assertIn("no such model", errors)
+        self.assertIn("status 3", errors)
+        self.assertEqual(self.servers(), [])
+
+    def test_missing_program_is_named(self):
+        (self.folder / "quire-worker").unlink()
+        status, _, errors = self.finish(self.start())
+        self.assertEqual(status, 1)
+        self.assertIn("no program quire-worker", errors)
+        self.assertEqual(self.servers(), [])
+
+    def test_interrupt_ends_everything(self):
+        self.program("quire-worker", "#!/bin/sh\nexec sleep 100\n")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                process = self.start("--keep")
+                for line in process.stdout:
+                    if "Chat workload" in line:
+                        break
+                process.send_signal(number)
+                status, _, _ = self.finish(process)
+                self.assertEqual(status, 128 + number)
+                self.assertEqual(self.servers(), [])
 
 
 class RunScriptTest(unittest.TestCase):
