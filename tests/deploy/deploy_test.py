@@ -397,7 +397,7 @@ class ContainerTest(unittest.TestCase):
         text = (DEPLOY / "container/Containerfile").read_text()
         for stage in text.split("\nFROM ")[1:]:
             if " AS server" in stage or " AS worker" in stage:
-                self.assertIn("\nUSER quire:quire\n", stage)
+                self.assertIn("\nUSER 10000:10000\n", stage)
 
     def test_server_flags_exist(self):
         text = (DEPLOY / "container/Containerfile").read_text()
