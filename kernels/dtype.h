@@ -37,7 +37,8 @@ inline float Fp16ToFloat(uint16_t half) {
     return sign != 0 ? -tiny : tiny;
   }
   const uint32_t wide = exponent == 31 ? 255u : exponent + 112u;
-  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+  const uint32_t quiet = exponent == 31 && mantissa != 0 ? 0x400000u : 0u;
+  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13) | quiet);
 }
 
 inline uint16_t FloatToFp16(float value) {

@@ -33,7 +33,8 @@ struct PlanSequence {
 };
 
 struct PlanOptions {
-  int32_t parts = 1;           // workers that run at once (threads; CTAs / kv_heads)
+  // Workers that run at once: threads, or CTAs / kv_heads. 0: Backend::Plan's own parallelism.
+  int32_t parts = 0;
   int32_t q_tile_rows = 64;    // query rows (tokens * group) an item takes at most, but >= 1 token
   int64_t fixed_split = 0;     // > 0: cut keys at multiples of this whatever the batch is
   int32_t overhead_tiles = 1;  // fixed cost of a piece, in tiles of 64 tokens
@@ -68,7 +69,7 @@ struct AttentionPlan {
   int64_t q_rows = 0;         // rows of q it was made for
   int64_t shared_prefix = 0;  // > 0: cascade; its items have sequence == number of tables
   int32_t sequences = 0;      // tables it was made for
-  AttentionMask mask;         // as given
+  uint64_t inputs = 0;        // PlanInputs it was made from
 };
 
 struct PlanShape {
@@ -77,6 +78,28 @@ struct PlanShape {
   int32_t head_dim = 0;
   int32_t block_tokens = 0;
 };
+
+// Hash of what a plan depends on, to refuse a plan of an earlier step.
+uint64_t PlanInputs(std::span<const PlanSequence> sequences, const PlanShape& shape,
+                    const AttentionMask& mask);
+
+// Keys begin..end - 1; empty if they meet.
+struct KeyRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  bool empty() const { return begin >= end; }
+};
+
+// What queries at positions first..last of `sequence` see together: the kept first tokens, and the
+// rest from the block where the window of `first` begins. Disjoint and in order.
+struct VisibleKeys {
+  KeyRange kept;
+  KeyRange rest;
+};
+
+VisibleKeys FindVisibleKeys(const PlanSequence& sequence, const AttentionMask& mask, int64_t first,
+                            int64_t last, int32_t block_tokens);
 
 // Every visible (query, key) is in exactly one item. INVALID_ARGUMENT names a bad option.
 Result<AttentionPlan> MakePlan(std::span<const PlanSequence> sequences, const PlanShape& shape,

@@ -1,0 +1,273 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/checksum.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/encode.h"
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/dtype.h"
+#include "kernels/guard.h"
+#include "kernels/validate.h"
+
+namespace quire::kernels::cpu {
+namespace {
+
+constexpr int kMaxThreads = 256;
+constexpr int64_t kTokensPerWriteTask = 16;
+
+// One K or V row of one token and head into its slot. Returns NaN inputs.
+int64_t WriteRow(const KvPoolView& pool, const KvRows& rows, bool is_v, int64_t token, int64_t head,
+                 int64_t target) {
+  const PagedKvLayout& layout = pool.layout;
+  const int64_t token_stride = is_v ? rows.v_token_stride : rows.k_token_stride;
+  const int64_t head_stride = is_v ? rows.v_head_stride : rows.k_head_stride;
+  const int64_t from = (token * token_stride + head * head_stride) * ElementBytes(rows.dtype);
+  const std::byte* row = static_cast<const std::byte*>(is_v ? rows.v : rows.k) + from;
+  const float* scales = is_v ? rows.v_scale : rows.k_scale;
+  const auto count = static_cast<size_t>(layout.head_dim);
+  const int64_t block = target >> layout.log2_block_tokens;
+  const int64_t slot = target & (layout.block_tokens() - 1);
+  float scale = 1.0f;
+  if (layout.scale_kind == ScaleKind::kPerTensor) scale = scales[0];
+  if (layout.scale_kind == ScaleKind::kPerHead) scale = scales[head];
+  if (layout.scale_kind == ScaleKind::kPerToken) {
+    const float top = layout.dtype == DType::kE4M3 ? kE4m3Max : kInt8Max;
+    scale = LargestFinite(rows.dtype, row, count) / top;
+    if (!(scale > 0)) scale = 1.0f;
+    reinterpret_cast<float*>(pool.base)[layout.ScaleOffset(block, rows.layer, head, is_v, slot)] =
+        scale;
+  }
+  std::byte* to = pool.base + layout.RowOffset(block, rows.layer, head, is_v, slot) *
+                                  ElementBytes(layout.dtype);
+  return EncodeRow(rows.dtype, row, layout.dtype, to, count, scale);
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads) : threads_(threads), scratch_(static_cast<size_t>(threads)) {}
+
+  std::string_view name() const override { return "cpu"; }
+
+  Status WriteKv(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
+                 WriteReport* report) override {
+    return NoThrow("WriteKv", [&] {
+      if (Status s = ValidateWrite(pool, rows, targets); !s.ok()) return s;
+      WriteTokens(pool, rows, targets, report);
+      return Status::Ok();
+    });
+  }
+
+  Result<AttentionPlan> Plan(const KvPoolView& pool, const BlockTableView& table,
+                             const AttentionParams& params, const PlanOptions& options) override {
+    return NoThrow("Plan",
+                   [&] { return PlanAttention(pool, table, params, options, threads_.threads()); });
+  }
+
+  Result<AttentionPlan> PlanCascade(const KvPoolView& pool, const BlockTableView& table,
+                                    int64_t prefix_tokens, const AttentionParams& params,
+                                    const PlanOptions& options) override {
+    return NoThrow("PlanCascade", [&] {
+      return PlanSharedPrefix(pool, table, prefix_tokens, params, options, threads_.threads());
+    });
+  }
+
+  Status DecodeAttention(const KvPoolView& pool, const BlockTableView& table,
+                         const AttentionParams& params, const AttentionPlan& plan,
+                         std::span<std::byte> workspace) override {
+    return NoThrow("DecodeAttention", [&] {
+      if (Status s = ValidateAttention(pool, table, params); !s.ok()) return s;
+      if (Status s = ValidatePlan(pool, table, params, plan, workspace); !s.ok()) return s;
+      Attend(pool, table, params, plan, workspace);
+      return Status::Ok();
+    });
+  }
+
+  // Items carry as many query rows as the plan gave them, so one path serves both.
+  Status AppendAttention(const KvPoolView& pool, const BlockTableView& table,
+                         const AttentionParams& params, const AttentionPlan& plan,
+                         std::span<std::byte> workspace) override {
+    return DecodeAttention(pool, table, params, plan, workspace);
+  }
+
+  Status MergeStates(const MergeParams& params) override {
+    return NoThrow("MergeStates", [&] {
+      if (Status s = ValidateMerge(params); !s.ok()) return s;
+      MergeDense(params);
+      return Status::Ok();
+    });
+  }
+
+  Status CopyBlocks(const KvPoolView& pool, std::span<const CopyOrder> orders) override {
+    return NoThrow("CopyBlocks", [&] {
+      if (Status s = ValidateCopies(pool, orders); !s.ok()) return s;
+      const std::vector<size_t> cuts = CutIntoWaves(orders);
+      for (size_t wave = 0; wave + 1 < cuts.size(); ++wave) {
+        const auto part = orders.subspan(cuts[wave], cuts[wave + 1] - cuts[wave]);
+        ForEach(part.size(), [&](size_t i) {
+          if (part[i].source == part[i].destination) return;
+          CopyBlock(pool, part[i].source, pool, part[i].destination, part[i].tokens);
+        });
+      }
+      return Status::Ok();
+    });
+  }
+
+  Status GatherBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
+                      std::span<std::byte> destination) override {
+    return NoThrow("GatherBlocks", [&] {
+      if (Status s = ValidateIds(pool, ids, false, destination.size()); !s.ok()) return s;
+      const auto bytes = static_cast<size_t>(pool.layout.content_bytes());
+      ForEach(ids.size(),
+              [&](size_t i) { GatherBlock(pool, ids[i], destination.data() + i * bytes); });
+      return Status::Ok();
+    });
+  }
+
+  Status ScatterBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
+                       std::span<const std::byte> source) override {
+    return NoThrow("ScatterBlocks", [&] {
+      if (Status s = ValidateIds(pool, ids, true, source.size()); !s.ok()) return s;
+      const auto bytes = static_cast<size_t>(pool.layout.content_bytes());
+      ForEach(ids.size(), [&](size_t i) { ScatterBlock(pool, ids[i], source.data() + i * bytes); });
+      return Status::Ok();
+    });
+  }
+
+  Status TransferBlocks(const KvPoolView& source, const KvPoolView& destination,
+                        std::span<const BlockPair> pairs) override {
+    return NoThrow("TransferBlocks", [&] {
+      if (Status s = ValidateTransfer(source, destination, pairs); !s.ok()) return s;
+      ForEach(pairs.size(), [&](size_t i) {
+        CopyBlock(source, pairs[i].source, destination, pairs[i].destination,
+                  source.layout.block_tokens());
+      });
+      return Status::Ok();
+    });
+  }
+
+  Status ChecksumBlocks(const KvPoolView& pool, uint64_t seed,
+                        std::span<const ChecksumOrder> orders,
+                        std::span<ChecksumSums> sums) override {
+    return NoThrow("ChecksumBlocks", [&] {
+      if (Status s = ValidateChecksums(pool, orders, sums.size()); !s.ok()) return s;
+      ForEach(orders.size(), [&](size_t i) { sums[i] = ChecksumBlock(pool, seed, orders[i]); });
+      return Status::Ok();
+    });
+  }
+
+ private:
+  template <typename Body>
+  void ForEach(size_t count, const Body& body) {
+    threads_.Run(static_cast<int64_t>(count),
+                 [&body](int64_t i, int) { body(static_cast<size_t>(i)); });
+  }
+
+  void WriteTokens(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
+                   WriteReport* report) {
+    std::atomic<int64_t> written{0};
+    std::atomic<int64_t> nans{0};
+    const int64_t tasks = (targets.tokens + kTokensPerWriteTask - 1) / kTokensPerWriteTask;
+    threads_.Run(tasks, [&](int64_t task, int) {
+      const int64_t end = std::min(targets.tokens, (task + 1) * kTokensPerWriteTask);
+      for (int64_t token = task * kTokensPerWriteTask; token < end; ++token) {
+        const int64_t target = targets.slots[token];
+        if (target < 0) continue;
+        int64_t bad = 0;
+        for (int64_t head = 0; head < pool.layout.kv_heads; ++head) {
+          bad += WriteRow(pool, rows, false, token, head, target);
+          bad += WriteRow(pool, rows, true, token, head, target);
+        }
+        written.fetch_add(1, std::memory_order_relaxed);
+        if (bad > 0) nans.fetch_add(bad, std::memory_order_relaxed);
+      }
+    });
+    if (report != nullptr) *report = {written.load(), nans.load()};
+  }
+
+  void ReserveScratch(const AttentionCall& call) {
+    int64_t tokens = 1;
+    int64_t states = 0;
+    for (const PlanItem& item : call.plan.items) tokens = std::max<int64_t>(tokens, item.q_tokens);
+    for (const PlanMerge& merge : call.plan.merges) {
+      states = std::max<int64_t>(states, merge.last_part - merge.first_part);
+    }
+    for (AttentionScratch& scratch : scratch_) {
+      scratch.Reserve(tokens * call.group(), call.pool.layout.head_dim, states);
+    }
+  }
+
+  void Attend(const KvPoolView& pool, const BlockTableView& table, const AttentionParams& params,
+              const AttentionPlan& plan, std::span<std::byte> workspace) {
+    AttentionCall call{pool, table, params, plan};
+    call.partial_out = reinterpret_cast<float*>(workspace.data());
+    const int64_t cells = plan.partial_rows * params.q_heads;
+    if (cells > 0) call.partial_lse = call.partial_out + cells * pool.layout.head_dim;
+    positions_.resize(static_cast<size_t>(params.q_rows));
+    for (const PlanSequence& s : MakeSequences(table, params)) {
+      for (int64_t i = 0; i < s.q_tokens; ++i) {
+        positions_[static_cast<size_t>(s.q_row + i)] = s.first_position + i;
+      }
+    }
+    call.positions = positions_.data();
+    ReserveScratch(call);
+    const int64_t heads = pool.layout.kv_heads;
+    threads_.Run(static_cast<int64_t>(plan.items.size()) * heads, [&](int64_t task, int worker) {
+      AttendHead(call, plan.items[static_cast<size_t>(task / heads)],
+                 static_cast<int32_t>(task % heads), scratch_[static_cast<size_t>(worker)]);
+    });
+    threads_.Run(static_cast<int64_t>(plan.merges.size()), [&](int64_t task, int worker) {
+      MergePlanned(call, task, scratch_[static_cast<size_t>(worker)]);
+    });
+  }
+
+  void MergeDense(const MergeParams& p) {
+    const int64_t cells = p.rows * p.heads;
+    const auto states = static_cast<size_t>(p.states);
+    for (AttentionScratch& scratch : scratch_) scratch.Reserve(1, 1, p.states);
+    threads_.Run(p.rows, [&](int64_t row, int worker) {
+      AttentionScratch& scratch = scratch_[static_cast<size_t>(worker)];
+      for (int64_t head = 0; head < p.heads; ++head) {
+        const int64_t at = row * p.heads + head;
+        for (size_t s = 0; s < states; ++s) {
+          const int64_t from = static_cast<int64_t>(s) * cells + at;
+          scratch.merge_outs[s] = p.partial_out + from * p.head_dim;
+          scratch.merge_lses[s] = p.partial_lse[from];
+        }
+        MergeCell cell;
+        cell.outs = scratch.merge_outs.data();
+        cell.lses = scratch.merge_lses.data();
+        cell.states = p.states;
+        cell.head_dim = p.head_dim;
+        cell.sink = p.sinks != nullptr ? p.sinks + head : nullptr;
+        cell.out = static_cast<std::byte*>(p.out) + at * p.head_dim * ElementBytes(p.out_dtype);
+        cell.out_dtype = p.out_dtype;
+        cell.lse = p.lse != nullptr ? p.lse + at : nullptr;
+        Merge(cell);
+      }
+    });
+  }
+
+  ThreadPool threads_;
+  std::vector<AttentionScratch> scratch_;
+  std::vector<int64_t> positions_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads) {
+  if (threads < 1 || threads > kMaxThreads) {
+    return Status::Invalid("options.threads",
+                           "threads is " + std::to_string(threads) + ", must be 1..256");
+  }
+  return NoThrow("CreateBackend", [&]() -> Result<std::unique_ptr<Backend>> {
+    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads));
+  });
+}
+
+}  // namespace quire::kernels::cpu

@@ -1,0 +1,164 @@
+// Vector helpers for every Highway target: loading stored KV as fp32, sums of several vectors at
+// once, exp2 and tanh.
+#if defined(QUIRE_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUIRE_KERNELS_CPU_SIMD_INL_H_
+#undef QUIRE_KERNELS_CPU_SIMD_INL_H_
+#else
+#define QUIRE_KERNELS_CPU_SIMD_INL_H_
+#endif
+
+#include "hwy/highway.h"
+#include "kernels/dtype.h"
+
+#if defined(__clang__)
+#define QUIRE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define QUIRE_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+HWY_BEFORE_NAMESPACE();
+
+namespace quire::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using VF = hn::Vec<F32>;
+
+// Accumulators that fit beside their operands: 32 vector registers from AVX-512 on, else 16.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kAccumulators = 16;
+#else
+constexpr int kAccumulators = 8;
+#endif
+
+constexpr size_t kLanes = HWY_LANES(float);
+
+// Stored elements -> fp32, times kUnit: a power of two that the caller folds into its scales.
+template <DType kType>
+struct Stored;
+
+template <>
+struct Stored<DType::kF32> {
+  static constexpr float kUnit = 1.0f;
+
+  static HWY_INLINE VF Load(const std::byte* row, size_t i) {
+    return hn::LoadU(F32(), reinterpret_cast<const float*>(row) + i);
+  }
+};
+
+template <>
+struct Stored<DType::kBF16> {
+  static constexpr float kUnit = 1.0f;
+
+  static HWY_INLINE VF Load(const std::byte* row, size_t i) {
+    const hn::Rebind<hwy::bfloat16_t, F32> narrow;
+    return hn::PromoteTo(F32(),
+                         hn::LoadU(narrow, reinterpret_cast<const hwy::bfloat16_t*>(row) + i));
+  }
+};
+
+template <>
+struct Stored<DType::kF16> {
+  static constexpr float kUnit = 1.0f;
+
+  static HWY_INLINE VF Load(const std::byte* row, size_t i) {
+    const hn::Rebind<hwy::float16_t, F32> narrow;
+    return hn::PromoteTo(F32(),
+                         hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(row) + i));
+  }
+};
+
+template <>
+struct Stored<DType::kI8> {
+  static constexpr float kUnit = 1.0f;
+
+  static HWY_INLINE VF Load(const std::byte* row, size_t i) {
+    const hn::Rebind<int8_t, F32> narrow;
+    const hn::Rebind<int32_t, F32> wide;
+    const auto code = hn::LoadU(narrow, reinterpret_cast<const int8_t*>(row) + i);
+    return hn::ConvertTo(F32(), hn::PromoteTo(wide, code));
+  }
+};
+
+template <>
+struct Stored<DType::kE4M3> {
+  // The seven bits moved to where fp16 keeps exponent and mantissa: exact, with the wrong bias.
+  static constexpr float kUnit = 0x1p-8f;
+
+  static HWY_INLINE VF Load(const std::byte* row, size_t i) {
+    const hn::Rebind<int8_t, F32> narrow;
+    const hn::Rebind<int16_t, F32> half;
+    const hn::Rebind<hwy::float16_t, F32> fp16;
+    const auto code = hn::LoadU(narrow, reinterpret_cast<const int8_t*>(row) + i);
+    const auto moved = hn::ShiftLeft<7>(hn::PromoteTo(half, code));
+    const auto bits = hn::And(moved, hn::Set(half, static_cast<int16_t>(0xBF80)));
+    return hn::PromoteTo(F32(), hn::BitCast(fp16, bits));
+  }
+};
+
+// Per 128-bit block: lane j of the result is the sum of v[j]'s lanes in that block.
+HWY_INLINE VF SumQuads(const VF* v) {
+  const F32 d;
+#if HWY_TARGET == HWY_SCALAR
+  (void)d;
+  return v[0];
+#else
+  const hn::RepartitionToWide<F32> pairs;
+  const VF ab = hn::Add(hn::InterleaveLower(d, v[0], v[1]), hn::InterleaveUpper(d, v[0], v[1]));
+  const VF cd = hn::Add(hn::InterleaveLower(d, v[2], v[3]), hn::InterleaveUpper(d, v[2], v[3]));
+  const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, cd));
+  const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, cd));
+  return hn::Add(hn::BitCast(d, low), hn::BitCast(d, high));
+#endif
+}
+
+// to[0..3] = sums of four vectors.
+HWY_INLINE void StoreFourSums(const VF* v, float* HWY_RESTRICT to) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int j = 0; j < 4; ++j) to[j] = hn::GetLane(v[j]);
+#else
+  const hn::CappedTag<float, 4> quad;
+  HWY_ALIGN float blocks[kLanes];
+  hn::Store(SumQuads(v), F32(), blocks);
+  auto sum = hn::Load(quad, blocks);
+  for (size_t b = 4; b < kLanes; b += 4) sum = hn::Add(sum, hn::Load(quad, blocks + b));
+  hn::StoreU(sum, quad, to);
+#endif
+}
+
+// 2^x for x <= 0 (or slightly above); exactly 0 below -126 and for -infinity.
+HWY_INLINE VF Exp2(VF x) {
+  const F32 d;
+  const hn::Rebind<int32_t, F32> di;
+  const auto visible = hn::Gt(x, hn::Set(d, -126.0f));
+  x = hn::Max(x, hn::Set(d, -126.0f));
+  const auto whole = hn::NearestInt(x);
+  const VF f = hn::Sub(x, hn::ConvertTo(d, whole));
+  VF p = hn::Set(d, 1.5403530393e-4f);
+  p = hn::MulAdd(p, f, hn::Set(d, 1.3333558146e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 9.6181291076e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 5.5504108665e-2f));
+  p = hn::MulAdd(p, f, hn::Set(d, 2.4022650696e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 6.9314718056e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  const auto power = hn::ShiftLeft<23>(hn::Add(whole, hn::Set(di, 127)));
+  return hn::IfThenElseZero(visible, hn::Mul(p, hn::BitCast(d, power)));
+}
+
+constexpr float kLog2E = 1.44269504088896340736f;
+
+// (1 - e) / (1 + e) with e = exp(-2 |x|), sign of x.
+HWY_INLINE VF Tanh(VF x) {
+  const F32 d;
+  const VF one = hn::Set(d, 1.0f);
+  const VF e = Exp2(hn::Mul(hn::Abs(x), hn::Set(d, -2.0f * kLog2E)));
+  return hn::CopySign(hn::Div(hn::Sub(one, e), hn::Add(one, e)), x);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quire::kernels::cpu
+
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
