@@ -1,0 +1,146 @@
+// What an operator may do: the changing half of AdminService.
+#include "cache_service/rpc/admin_service_impl.h"
+
+#include <utility>
+
+#include "cache_service/base/error.h"
+#include "cache_service/rpc/admin_convert.h"
+#include "cache_service/rpc/proto_convert.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kMaxOwnerBytes = 255;
+
+absl::Status CheckPin(const v1::PinPrefixRequest& request) {
+  if (request.owner().empty() || request.owner().size() > kMaxOwnerBytes) {
+    return ToStatus(InvalidArgument(
+        "owner", "required, and bounded",
+        {{"given_bytes", request.owner().size()}, {"limit_bytes", kMaxOwnerBytes}}));
+  }
+  if (FromProto(request.duration()) <= Duration::zero()) {
+    return ToStatus(InvalidArgument("duration", "not positive"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NothingResident() {
+  return ToStatus(InvalidArgument("prefix.tokens", "no whole block of the prefix is resident"));
+}
+
+}  // namespace
+
+AdminServiceImpl::AdminServiceImpl(const PoolRegistry& pools, CallRunner& calls,
+                                   DrainFunction drain)
+    : pools_(pools), calls_(calls), drain_(std::move(drain)) {}
+
+absl::StatusOr<CacheEngine*> AdminServiceImpl::EngineOf(const std::string& pool) const {
+  const auto found = pools_.Find(pool);
+  if (!found.ok()) return found.status();
+  return (*found)->engine();
+}
+
+AdminServiceImpl::Reactor* AdminServiceImpl::PinPrefix(Context* context,
+                                                       const v1::PinPrefixRequest* request,
+                                                       v1::PinPrefixResponse* response) {
+  return calls_.Run(context, RpcMethod::kPinPrefix, [&](const Caller& caller) -> absl::Status {
+    const auto engine = EngineOf(request->prefix().pool());
+    if (!engine.ok()) return engine.status();
+    if (absl::Status status = CheckPin(*request); !status.ok()) return status;
+    const auto prefix = FromProto(request->prefix(), caller);
+    if (!prefix.ok()) return prefix.status();
+    if (*engine == nullptr) return NothingResident();
+    const auto pin =
+        (*engine)->PinPrefix(*prefix, request->owner(), FromProto(request->duration()));
+    if (!pin.ok()) return pin.status();
+    response->set_pin_id(pin->pin_id);
+    response->set_pinned_tokens(pin->pinned_tokens);
+    return absl::OkStatus();
+  });
+}
+
+AdminServiceImpl::Reactor* AdminServiceImpl::UnpinPrefix(Context* context,
+                                                         const v1::UnpinPrefixRequest* request,
+                                                         v1::UnpinPrefixResponse* /*response*/) {
+  return calls_.Run(context, RpcMethod::kUnpinPrefix, [&](const Caller&) -> absl::Status {
+    const auto engine = EngineOf(request->pool());
+    if (!engine.ok()) return engine.status();
+    if (*engine != nullptr) return (*engine)->UnpinPrefix(request->pin_id());
+    return ToStatus(
+        MakeError(Reason::kPinNotFound, "unknown or expired pin", {{"pin_id", request->pin_id()}}));
+  });
+}
+
+AdminServiceImpl::Reactor* AdminServiceImpl::EvictPrefix(Context* context,
+                                                         const v1::EvictPrefixRequest* request,
+                                                         v1::EvictPrefixResponse* response) {
+  return calls_.Run(context, RpcMethod::kEvictPrefix, [&](const Caller& caller) -> absl::Status {
+    const auto engine = EngineOf(request->prefix().pool());
+    if (!engine.ok()) return engine.status();
+    const auto prefix = FromProto(request->prefix(), caller);
+    if (!prefix.ok()) return prefix.status();
+    if (*engine == nullptr) return absl::OkStatus();
+    const auto blocks = (*engine)->EvictPrefix(*prefix);
+    if (!blocks.ok()) return blocks.status();
+    response->set_blocks(*blocks);
+    return absl::OkStatus();
+  });
+}
+
+AdminServiceImpl::Reactor* AdminServiceImpl::FlushPool(Context* context,
+                                                       const v1::FlushPoolRequest* request,
+                                                       v1::FlushPoolResponse* response) {
+  // A large tree takes its time.
+  return calls_.RunSlow(context, RpcMethod::kFlushPool, [=, this](const Caller&) -> absl::Status {
+    const auto engine = EngineOf(request->pool());
+    if (!engine.ok()) return engine.status();
+    if (*engine != nullptr) response->set_blocks((*engine)->Flush());
+    return absl::OkStatus();
+  });
+}
+
+AdminServiceImpl::Reactor* AdminServiceImpl::AuditPool(Context* context,
+                                                       const v1::AuditPoolRequest* request,
+                                                       v1::AuditPoolResponse* response) {
+  return calls_.RunSlow(context, RpcMethod::kAuditPool, [=, this](const Caller&) -> absl::Status {
+    const auto engine = EngineOf(request->pool());
+    if (!engine.ok()) return engine.status();
+    if (*engine != nullptr) FillAudit((*engine)->Audit(request->content()), response);
+    return absl::OkStatus();
+  });
+}
+
+AdminServiceImpl::Reactor* AdminServiceImpl::EndWorker(Context* context,
+                                                       const v1::EndWorkerRequest* request,
+                                                       v1::EndWorkerResponse* response) {
+  return calls_.Run(context, RpcMethod::kEndWorker, [&](const Caller&) -> absl::Status {
+    const auto engine = EngineOf(request->pool());
+    if (!engine.ok()) return engine.status();
+    if (*engine == nullptr) {
+      return ToStatus(MakeError(Reason::kWorkerNotFound, "no worker has attached to the pool",
+                                {{"worker", request->worker()}}));
+    }
+    const auto ended = (*engine)->EndWorker(request->worker());
+    if (!ended.ok()) return ended.status();
+    response->set_sequences_ended(*ended);
+    return absl::OkStatus();
+  });
+}
+
+AdminServiceImpl::Reactor* AdminServiceImpl::Drain(Context* context,
+                                                   const v1::DrainRequest* request,
+                                                   v1::DrainResponse* response) {
+  return calls_.Run(context, RpcMethod::kDrain, [&](const Caller&) -> absl::Status {
+    std::optional<Duration> deadline;
+    if (request->has_deadline()) {
+      deadline = FromProto(request->deadline());
+      if (*deadline < Duration::zero()) {
+        return ToStatus(InvalidArgument("deadline", "negative"));
+      }
+    }
+    response->set_sequences_running(static_cast<uint32_t>(drain_(deadline)));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace quire
