@@ -1,0 +1,360 @@
+#include "tests/support/model_run.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+namespace quire::testing {
+namespace {
+
+constexpr size_t kLogLines = 60;
+constexpr char kFingerprint[] = "model";
+
+std::string Text(const BlockStateCounts& counts) {
+  std::ostringstream text;
+  text << "free " << counts.free << " fenced " << counts.fenced << " filling " << counts.filling
+       << " pending " << counts.pending << " referenced " << counts.referenced << " idle "
+       << counts.idle << " bad " << counts.bad << " quarantined " << counts.quarantined << " dead "
+       << counts.dead;
+  return text.str();
+}
+
+std::string Text(const SequenceView& view) {
+  std::ostringstream text;
+  text << "sequence " << view.handle << " committed " << view.committed << " length " << view.length
+       << " reserved " << view.reserved;
+  for (const GroupTable& table : view.groups) {
+    text << " [";
+    for (const BlockId block : table.blocks) {
+      if (block == kNoBlock) {
+        text << "- ";
+      } else {
+        text << Index(block) << " ";
+      }
+    }
+    text << "]";
+  }
+  return text.str();
+}
+
+EngineOptions MakeOptions(const ModelRunOptions& run_options, Choices& choices) {
+  EngineOptions options;
+  options.block_tokens = 2u << choices.Next(4);
+  options.block_count = choices.Between(run_options.min_blocks, run_options.max_blocks);
+  options.groups.assign(run_options.groups, GroupSpec{});
+  const uint32_t most = options.block_count / run_options.groups * options.block_tokens;
+  options.max_sequence_tokens = std::min(most, choices.Between(1, 9) * options.block_tokens + 1);
+  options.block_bytes = 64;
+  options.retry_interval = std::chrono::milliseconds(1);
+  options.stream_grace = std::chrono::hours(1);
+  options.default_lease = std::chrono::hours(24);
+  options.max_lease = std::chrono::hours(24);
+  options.pause_threshold = std::chrono::hours(24);
+  return options;
+}
+
+}  // namespace
+
+ModelRun::ModelRun(const ModelRunOptions& run_options, Choices& choices)
+    : options_(MakeOptions(run_options, choices)), audit_interval_(run_options.audit_interval) {
+  auto engine = CacheEngine::Create(options_, clock_);
+  if (!engine.ok()) {
+    Log("create: " + std::string(engine.status().message()));
+    return;
+  }
+  engine_ = *std::move(engine);
+  model_ = std::make_unique<NaiveEngine>(options_, clock_);
+  maker_ = std::make_unique<StepMaker>(options_, choices.Between(1, 3), choices.Between(2, 8));
+  std::ostringstream text;
+  text << "blocks " << options_.block_count << " block_tokens " << options_.block_tokens
+       << " groups " << options_.groups.size() << " max_sequence_tokens "
+       << options_.max_sequence_tokens;
+  Log(text.str());
+  for (uint32_t i = choices.Between(1, 3); i > 0; --i) {
+    Player& player = players_.emplace_back();
+    player.name = "w" + std::to_string(i);
+    Attach(player);
+  }
+}
+
+void ModelRun::Log(const std::string& text) {
+  log_.push_back(text);
+  if (log_.size() > kLogLines) log_.pop_front();
+}
+
+void ModelRun::Attach(Player& player) {
+  const uint64_t incarnation = player.incarnation + 1;
+  AttachParams params;
+  params.worker = player.name;
+  params.incarnation = incarnation;
+  params.model_fingerprint = kFingerprint;
+  const auto attached = engine_->Attach(params);
+  player = {player.name,
+            incarnation,
+            attached.ok() ? attached->lease : "",
+            model_->Attach(player.name, kFingerprint),
+            0,
+            0,
+            0,
+            {}};
+  Log(player.name + " attaches as worker " + std::to_string(player.number));
+}
+
+void ModelRun::ReportProgress(Player& player, Choices& choices) {
+  const StepNumber must = player.last + 1 > options_.max_steps_in_flight
+                              ? player.last + 1 - options_.max_steps_in_flight
+                              : 0;
+  const auto open = static_cast<uint32_t>(player.last - player.applied);
+  player.applied = std::max(must, player.applied + choices.Next(open + 1));
+  const auto unreported = static_cast<uint32_t>(player.applied - player.completed);
+  player.completed += choices.OneIn(2) ? unreported : choices.Next(unreported + 1);
+  std::erase_if(player.sent, [&](const auto& sent) { return sent->params.step <= player.applied; });
+}
+
+std::string ModelRun::ActStep(Player& player, Choices& choices) {
+  ReportProgress(player, choices);
+  auto sent = std::make_shared<Player::Sent>();
+  sent->made = maker_->Make(choices, model_->Sequences(player.number));
+  StepParams& params = sent->params;
+  params.lease = player.lease;
+  params.epoch = options_.epoch;
+  params.step = ++player.last;
+  params.applied_step = player.applied;
+  params.completed_step = player.completed;
+  params.all_or_nothing = choices.OneIn(6);
+  params.operations = sent->made.operations;
+  std::ostringstream text;
+  text << player.name << " step " << params.step << " completed " << params.completed_step
+       << (params.all_or_nothing ? " all or nothing" : "") << "\n"
+       << sent->made.text;
+  Log(text.str());
+  const auto answer = engine_->Step(params);
+  if (!answer.ok()) return "step refused: " + std::string(answer.status().message());
+  sent->answer = *answer;
+  player.sent.push_back(sent);
+  return model_->Step(player.number, params, **answer);
+}
+
+// A step sent again gets the stored answer and changes nothing but the counters.
+std::string ModelRun::ActRepeat(Player& player, Choices& choices) {
+  if (player.sent.empty()) return "";
+  const auto& sent = *player.sent[choices.Next(static_cast<uint32_t>(player.sent.size()))];
+  Log(player.name + " repeats step " + std::to_string(sent.params.step));
+  const auto answer = engine_->Step(sent.params);
+  if (!answer.ok()) return "repeat refused: " + std::string(answer.status().message());
+  if (!(**answer == *sent.answer)) return "a repeated step got another answer";
+  StepParams other = sent.params;
+  FinishOp unknown;
+  unknown.sequence = 77;
+  const std::vector<Operation> operations = {unknown};
+  other.operations = operations;
+  const Reason reason = ReasonOf(engine_->Step(other).status());
+  return reason == Reason::kInvalidArgument ? "" : "a repeat with other operations passed";
+}
+
+std::string ModelRun::ActWrongStep(Player& player, Choices& choices) {
+  StepParams params;
+  params.lease = player.lease;
+  params.epoch = options_.epoch;
+  params.step = player.last + 1;
+  params.applied_step = player.applied;
+  params.completed_step = player.completed;
+  Reason expected = Reason::kInvalidArgument;
+  switch (choices.Next(5)) {
+    case 0:
+      params.step += 1 + choices.Next(3);
+      expected = Reason::kStepOutOfOrder;
+      break;
+    case 1:
+      params.epoch += 1;
+      expected = Reason::kEpochMismatch;
+      break;
+    case 2:
+      params.lease += "x";
+      expected = Reason::kLeaseExpired;
+      break;
+    case 3:
+      params.applied_step = params.step;
+      break;
+    default:
+      params.completed_step = params.applied_step + 1;
+      break;
+  }
+  Log(player.name + " sends a wrong step");
+  const Reason reason = ReasonOf(engine_->Step(params).status());
+  if (reason == expected) return "";
+  return "wrong step: expected " + std::string(ReasonName(expected)) + ", got " +
+         std::string(ReasonName(reason));
+}
+
+std::string ModelRun::ActRenew(Player& player, Choices& choices) {
+  ReportProgress(player, choices);
+  Log(player.name + " renews, completed " + std::to_string(player.completed));
+  const auto renewed =
+      engine_->Renew({player.lease, options_.epoch, player.applied, player.completed});
+  if (!renewed.ok()) return "renewal refused: " + std::string(renewed.status().message());
+  if (renewed->expected_step != player.last + 1) return "renewal expects another step";
+  model_->Complete(player.number, player.completed);
+  return "";
+}
+
+std::string ModelRun::ActEndWorker(Player& player) {
+  Log(player.name + " ends");
+  const auto ended = engine_->EndWorker(player.name);
+  if (!ended.ok()) return "end refused: " + std::string(ended.status().message());
+  const size_t sequences = model_->Sequences(player.number).size();
+  model_->EndWorker(player.number);
+  Attach(player);
+  return *ended == sequences ? "" : "another number of sequences ended";
+}
+
+PrefixSelector ModelRun::Select(const Prompt& prompt) const {
+  return {kFingerprint, prompt.parts, prompt.tokens, prompt.digests};
+}
+
+std::string ModelRun::ActPin(Choices& choices) {
+  const Prompt prompt = maker_->MakePrompt(choices);
+  const Duration duration = std::chrono::milliseconds(choices.Between(1, 30));
+  const auto pinned = engine_->PinPrefix(Select(prompt), "owner", duration);
+  Log("pin " + Describe(prompt));
+  const std::string id = pinned.ok() ? pinned->pin_id : "";
+  const uint32_t expected = model_->Pin(Select(prompt), id, duration);
+  if (pinned.ok()) pins_.push_back(id);
+  const uint32_t got = pinned.ok() ? pinned->pinned_tokens : 0;
+  if (got == expected) return "";
+  return "pinned " + std::to_string(got) + " tokens, expected " + std::to_string(expected);
+}
+
+std::string ModelRun::ActUnpin(Choices& choices) {
+  if (pins_.empty()) return "";
+  const auto pin = pins_.begin() + choices.Next(static_cast<uint32_t>(pins_.size()));
+  Log("unpin " + *pin);
+  const bool expected = model_->Unpin(*pin);
+  const bool got = engine_->UnpinPrefix(*pin).ok();
+  pins_.erase(pin);
+  return got == expected ? "" : "another result of unpin";
+}
+
+std::string ModelRun::ActEvict(Choices& choices) {
+  if (choices.OneIn(6)) {
+    Log("flush");
+    const uint64_t expected = model_->Flush();
+    const uint64_t got = engine_->Flush();
+    return got == expected ? ""
+                           : "flush took " + std::to_string(got) + " blocks, expected " +
+                                 std::to_string(expected);
+  }
+  const Prompt prompt = maker_->MakePrompt(choices);
+  if (prompt.tokens.empty()) return "";
+  Log("evict " + Describe(prompt));
+  const uint64_t expected = model_->EvictPrefix(Select(prompt));
+  const auto got = engine_->EvictPrefix(Select(prompt));
+  if (!got.ok()) return "evict refused: " + std::string(got.status().message());
+  if (*got == expected) return "";
+  return "evict took " + std::to_string(*got) + " blocks, expected " + std::to_string(expected);
+}
+
+std::string ModelRun::ActPeek(Choices& choices) {
+  const Prompt prompt = maker_->MakePrompt(choices);
+  if (prompt.tokens.empty()) return "";
+  Log("peek " + Describe(prompt));
+  const uint32_t expected = model_->Peek(Select(prompt));
+  const auto got = engine_->PeekPrefix(Select(prompt));
+  if (!got.ok()) return "peek refused: " + std::string(got.status().message());
+  if (*got == expected) return "";
+  return "peek found " + std::to_string(*got) + " tokens, expected " + std::to_string(expected);
+}
+
+std::string ModelRun::ActOn(Player& player, Choices& choices) {
+  const uint32_t kind = choices.Next(100);
+  if (kind < 76) return ActStep(player, choices);
+  if (kind < 80) return ActRenew(player, choices);
+  if (kind < 83) return ActRepeat(player, choices);
+  if (kind < 85) return ActWrongStep(player, choices);
+  if (kind < 88) return ActPin(choices);
+  if (kind < 90) return ActUnpin(choices);
+  if (kind < 92) return ActEvict(choices);
+  if (kind < 93) return ActEndWorker(player);
+  if (kind < 97) return ActPeek(choices);
+  const Duration pause = std::chrono::microseconds(250 * choices.Between(1, 40));
+  Log("wait " + std::to_string(pause.count()) + "ns");
+  clock_.Advance(pause);
+  return "";
+}
+
+std::string ModelRun::Act(Choices& choices) {
+  if (engine_ == nullptr) return "";
+  Player& player = players_[choices.Next(static_cast<uint32_t>(players_.size()))];
+  std::string difference = ActOn(player, choices);
+  if (difference.empty()) difference = CompareState();
+  ++actions_;
+  if (difference.empty() && actions_ % audit_interval_ == 0) {
+    for (const AuditFinding& finding : engine_->Audit(false).findings) {
+      difference += "audit rule " + std::to_string(finding.rule) + ": " + finding.message + "\n";
+    }
+  }
+  return difference;
+}
+
+std::string ModelRun::CompareState() {
+  const EngineStats stats = engine_->Stats();
+  const BlockStateCounts expected = model_->Counts();
+  if (!(stats.blocks == expected)) {
+    return "states: expected " + Text(expected) + "\n             got " + Text(stats.blocks);
+  }
+  for (const Player& player : players_) {
+    if (std::string difference = CompareTables(player); !difference.empty()) return difference;
+  }
+  return "";
+}
+
+std::string ModelRun::CompareTables(const Player& player) {
+  const std::vector<SequenceView> expected = model_->Sequences(player.number);
+  std::vector<SequenceHandle> handles;
+  for (const SequenceView& view : expected) handles.push_back(view.handle);
+  const auto got = engine_->GetTables(player.lease, options_.epoch, handles);
+  if (!got.ok()) return player.name + ": tables refused: " + std::string(got.status().message());
+  if (engine_->ListSequences(player.name).size() != expected.size()) {
+    return player.name + " has another number of sequences";
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const std::string mine = Text(expected[i]);
+    const std::string theirs = Text((*got)[i]);
+    if (mine != theirs) return player.name + ": expected " + mine + "\n           got " + theirs;
+  }
+  return "";
+}
+
+std::string Replay(const ModelRunOptions& run_options,
+                   const std::vector<std::vector<uint32_t>>& actions, std::string* log) {
+  ReplayChoices setup(actions.front());
+  ModelRun run(run_options, setup);
+  std::string difference;
+  for (size_t i = 1; i < actions.size() && difference.empty(); ++i) {
+    ReplayChoices choices(actions[i]);
+    difference = run.Act(choices);
+  }
+  if (log != nullptr) {
+    for (const std::string& line : run.log()) *log += line + "\n";
+  }
+  return difference;
+}
+
+std::vector<std::vector<uint32_t>> Minimize(const ModelRunOptions& run_options,
+                                            std::vector<std::vector<uint32_t>> actions) {
+  for (size_t chunk = actions.size() / 2; chunk > 0; chunk /= 2) {
+    for (size_t first = 1; first + chunk <= actions.size();) {
+      auto fewer = actions;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(first),
+                  fewer.begin() + static_cast<std::ptrdiff_t>(first + chunk));
+      if (Replay(run_options, fewer).empty()) {
+        first += chunk;
+      } else {
+        actions = std::move(fewer);
+      }
+    }
+  }
+  return actions;
+}
+
+}  // namespace quire::testing

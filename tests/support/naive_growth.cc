@@ -1,0 +1,220 @@
+// Looking up, taking, sealing and letting go of blocks in the naive model.
+#include <algorithm>
+
+#include "cache_service/engine/layer_groups.h"
+#include "tests/support/naive_engine.h"
+
+namespace quire::testing {
+NaiveSequence* NaiveEngine::FindSequence(SequenceHandle handle) {
+  const auto found = pool_.sequences.find({actor_, handle});
+  return found == pool_.sequences.end() ? nullptr : &found->second;
+}
+
+uint32_t NaiveEngine::ComputedLength(const NaiveSequence& sequence) const {
+  uint32_t length = 0;
+  while (length < sequence.length() && sequence.entered[length] < step_) ++length;
+  return length;
+}
+
+void NaiveEngine::CommitTo(SequenceHandle handle, uint32_t committed) {
+  NaiveSequence& sequence = *FindSequence(handle);
+  if (committed <= sequence.committed) return;
+  sequence.committed = committed;
+  for (uint32_t index = 0; index < committed / options_.block_tokens; ++index) {
+    for (uint32_t group = 0; group < options_.groups.size(); ++group) Seal(handle, group, index);
+  }
+}
+
+void NaiveEngine::Seal(SequenceHandle handle, uint32_t group, uint32_t index) {
+  NaiveSequence& sequence = *FindSequence(handle);
+  const BlockId block = sequence.tables[group][index];
+  if (block == kNoBlock || pool_.sealed.contains(block)) return;
+  pool_.sealed.insert(block);
+  if (!sequence.publishes) return;
+  NaiveContent mine{group, sequence.space,
+                    sequence.items.substr(0, (index + 1) * options_.block_tokens), actor_, step_};
+  std::vector<BlockId> equal;
+  for (const auto& [other, theirs] : pool_.content) {
+    if (theirs.SamePlace(mine) && (theirs.is_public || theirs.worker == actor_)) {
+      equal.push_back(other);
+    }
+  }
+  const auto wanted = RetentionOfBlock(sequence.retention, index, options_.block_tokens);
+  if (equal.empty()) {
+    mine.sealer = sequence.birth;
+    mine.seal_order = ++pool_.seals;
+    const BlockRetention kept = wanted.value_or(BlockRetention{});
+    mine.priority = kept.priority;
+    mine.duration = kept.duration;
+    pool_.content.emplace(block, mine);
+    return;
+  }
+  const Cell cell{handle, group, index};
+  SetCell(cell, Choose(cell, equal));
+  pool_.sealed.erase(block);
+  pool_.LetGo(block, actor_, step_, clock_.Now());
+}
+
+BlockId NaiveEngine::Choose(const Cell& cell, const std::vector<BlockId>& choices) const {
+  const auto entries = hints_.find(cell);
+  if (entries != hints_.end() && !entries->second.empty() &&
+      std::find(choices.begin(), choices.end(), entries->second.front()) != choices.end()) {
+    return entries->second.front();
+  }
+  return choices.front();
+}
+
+bool NaiveEngine::TailIsShared(const NaiveSequence& sequence, SequenceHandle handle,
+                               uint32_t group) {
+  const uint32_t index = sequence.length() / options_.block_tokens;
+  if (sequence.length() % options_.block_tokens == 0) return false;
+  const BlockId block = pool_.sequences.at({actor_, handle}).tables[group].at(index);
+  return pool_.content.contains(block) || pool_.Holders()[Index(block)].tables > 1;
+}
+
+NaiveEngine::Outcome NaiveEngine::Grow(SequenceHandle handle, uint32_t length, uint32_t slots) {
+  NaiveSequence& sequence = *FindSequence(handle);
+  const uint32_t old_length = sequence.length();
+  const uint32_t reserved = std::max({sequence.reserved, length, slots});
+  if (reserved == sequence.reserved && length == old_length) return {};
+  const uint32_t bs = options_.block_tokens;
+  std::vector<Cell> cells;
+  std::vector<CopyOrder> copies;
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    const auto& table = sequence.tables[group];
+    if (TailIsShared(sequence, handle, group)) {
+      if (ComputedLength(sequence) < old_length) return {MakeError(Reason::kNotComputed, "")};
+      cells.emplace_back(handle, group, old_length / bs);
+      copies.push_back({group, table[old_length / bs], kNoBlock, old_length % bs});
+    }
+    for (auto i = static_cast<uint32_t>(table.size()); i < BlocksFor(reserved); ++i) {
+      cells.emplace_back(handle, group, i);
+    }
+  }
+  const Need need{static_cast<uint32_t>(cells.size()), {}};
+  if (Error error = Refusal(need, sequence.birth); !error.ok()) {
+    pool_.waiters[sequence.birth] = clock_.Now();
+    return {error};
+  }
+  Take(cells);
+  pool_.waiters.erase(sequence.birth);
+  for (const CopyOrder& copy : copies) {
+    Copy(copy.group, copy.source, sequence.tables[copy.group][old_length / bs], copy.tokens);
+    pool_.LetGo(copy.source, actor_, step_, clock_.Now());
+  }
+  sequence.entered.resize(length, step_);
+  sequence.reserved = reserved;
+  return {};
+}
+
+std::optional<uint64_t> NaiveEngine::OldestWaiter() const {
+  for (const auto& [birth, refused] : pool_.waiters) {
+    if (clock_.Now() - refused < 2 * options_.retry_interval) return birth;
+  }
+  return std::nullopt;
+}
+
+uint32_t NaiveEngine::FencedFor(int worker) const {
+  const auto holders = pool_.Holders();
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < pool_.block_count; ++i) {
+    const bool is_sealed = pool_.content.contains(BlockId{i}) || pool_.sealed.contains(BlockId{i});
+    const bool used =
+        holders[i].tables > 0 || (is_sealed && holders[i].pins + holders[i].copies > 0);
+    if (!used && !holders[i].AvailableTo(worker)) ++count;
+  }
+  return count;
+}
+
+Error NaiveEngine::Refusal(const Need& need, uint64_t birth) const {
+  const size_t free = pool_.FreeFor(actor_).size();
+  size_t evictable = 0;
+  for (const BlockId block : pool_.EvictableFor(actor_)) {
+    if (!need.taken.contains(block)) ++evictable;
+  }
+  const std::optional<uint64_t> waiter = OldestWaiter();
+  const bool waits = waiter.has_value() && *waiter < birth;
+  if (need.blocks == 0 && need.taken.empty()) return {};
+  if (!waits && need.blocks <= free + evictable) return {};
+  return MakeError(Reason::kPoolExhausted, "",
+                   {{"needed", need.blocks},
+                    {"free", free},
+                    {"evictable", evictable},
+                    {"held_by_caller", pool_.HeldBy(actor_)},
+                    {"fenced", FencedFor(actor_)}});
+}
+
+void NaiveEngine::Take(const std::vector<Cell>& cells) {
+  while (pool_.FreeFor(actor_).size() < cells.size()) {
+    const BlockId victim = pool_.VictimFor(actor_);
+    if (victim == kNoBlock) {
+      Mismatch("the model itself found no victim");
+      return;
+    }
+    pool_.content.erase(victim);
+  }
+  for (const Cell& cell : cells) {
+    const BlockId block = Choose(cell, pool_.FreeFor(actor_));
+    pool_.sealed.erase(block);
+    SetCell(cell, block);
+  }
+}
+
+void NaiveEngine::CutTables(SequenceHandle handle, size_t size) {
+  NaiveSequence& sequence = *FindSequence(handle);
+  for (size_t i = sequence.tables[0].size(); i > size; --i) {
+    for (auto& table : sequence.tables) {
+      const BlockId block = table.back();
+      table.pop_back();
+      if (block != kNoBlock) pool_.LetGo(block, actor_, step_, clock_.Now());
+    }
+  }
+}
+
+void NaiveEngine::AddChild(SequenceHandle parent_handle, SequenceHandle handle, bool copy_tail) {
+  const NaiveSequence parent = *FindSequence(parent_handle);
+  NaiveSequence child = parent;
+  child.birth = ++pool_.births;
+  child.items.resize(parent.committed);
+  child.entered.resize(parent.committed);
+  child.reserved = parent.committed;
+  for (auto& table : child.tables) table.resize(BlocksFor(parent.committed));
+  pool_.sequences[{actor_, handle}] = child;
+  if (!copy_tail) return;
+  const uint32_t tail = parent.committed / options_.block_tokens;
+  std::vector<Cell> cells;
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    cells.emplace_back(handle, group, tail);
+  }
+  Take(cells);
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    Copy(group, parent.tables[group][tail], FindSequence(handle)->tables[group][tail],
+         parent.committed % options_.block_tokens);
+  }
+}
+
+void NaiveEngine::ApplyRetention(const NaiveSequence& sequence,
+                                 const std::vector<RetentionRange>& ranges) {
+  for (const auto& table : sequence.tables) {
+    for (uint32_t i = 0; i < table.size(); ++i) {
+      const auto content = pool_.content.find(table[i]);
+      const auto wanted = RetentionOfBlock(ranges, i, options_.block_tokens);
+      if (content == pool_.content.end() || !wanted.has_value()) continue;
+      content->second.priority = wanted->priority;
+      content->second.duration = wanted->duration;
+    }
+  }
+}
+
+void NaiveEngine::DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth) {
+  for (size_t i = tables[0].size(); i > 0; --i) {
+    for (const auto& table : tables) {
+      const auto content = pool_.content.find(table[i - 1]);
+      if (content == pool_.content.end() || content->second.sealer != birth) continue;
+      if (!pool_.Holders()[Index(table[i - 1])].AvailableTo(actor_)) continue;
+      if (!pool_.HasChild(content->second)) pool_.content.erase(content);
+    }
+  }
+}
+
+}  // namespace quire::testing

@@ -1,0 +1,126 @@
+// Reuse of cached content in the naive model.
+#include <algorithm>
+
+#include "cache_service/engine/layer_groups.h"
+#include "tests/support/naive_engine.h"
+
+namespace quire::testing {
+
+NaiveEngine::Hit NaiveEngine::Lookup(const Items& items, uint32_t space, int worker) const {
+  const uint32_t bs = options_.block_tokens;
+  const size_t indexes = items.size() / bs + 1;
+  Hit hit;
+  hit.whole.resize(options_.groups.size(), std::vector<std::vector<BlockId>>(indexes));
+  hit.partial.resize(options_.groups.size(), std::vector<uint32_t>(indexes));
+  for (const auto& [block, content] : pool_.content) {
+    if (content.space != space || (!content.is_public && content.worker != worker)) continue;
+    const auto common = static_cast<uint32_t>(
+        std::mismatch(items.begin(), items.end(), content.prefix.begin(), content.prefix.end())
+            .first -
+        items.begin());
+    const auto first = static_cast<uint32_t>(content.prefix.size() - bs);
+    if (common == content.prefix.size()) hit.whole[content.group][first / bs].push_back(block);
+    if (common <= first) continue;
+    uint32_t& most = hit.partial[content.group][first / bs];
+    most = std::max(most, common - first);
+  }
+  return hit;
+}
+
+bool NaiveEngine::Accepts(const Hit& hit, uint32_t length) const {
+  const uint32_t bs = options_.block_tokens;
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length, bs);
+    for (uint32_t i = first; i < length / bs; ++i) {
+      if (hit.whole[group][i].empty()) return false;
+    }
+    if (length % bs > 0 && hit.partial[group][length / bs] < length % bs) return false;
+  }
+  return true;
+}
+
+uint32_t NaiveEngine::LongestHit(const Hit& hit, uint32_t limit) const {
+  uint32_t length = limit;
+  while (!Accepts(hit, length)) --length;
+  return length;
+}
+
+BlockId NaiveEngine::CopySource(const Items& items, uint32_t space, uint32_t group, uint32_t length,
+                                SequenceHandle handle) const {
+  const uint32_t bs = options_.block_tokens;
+  std::vector<BlockId> choices;
+  for (const auto& [block, content] : pool_.content) {
+    if (content.space == space && content.group == group &&
+        (content.is_public || content.worker == actor_) &&
+        content.prefix.size() == (length / bs + 1) * bs &&
+        content.prefix.compare(0, length, items, 0, length) == 0) {
+      choices.push_back(block);
+    }
+  }
+  const auto entries = hints_.find(Cell{handle, group, length / bs});
+  for (const CopyOrder& copy : copy_hints_) {
+    const bool mine = entries != hints_.end() && !entries->second.empty() &&
+                      entries->second.front() == copy.destination;
+    if (mine && std::find(choices.begin(), choices.end(), copy.source) != choices.end()) {
+      return copy.source;
+    }
+  }
+  return choices.front();
+}
+
+NaiveEngine::Need NaiveEngine::NeedOf(const Hit& hit, const NaiveSequence& sequence,
+                                      SequenceHandle handle, uint32_t reused,
+                                      uint32_t length) const {
+  const uint32_t bs = options_.block_tokens;
+  Need need;
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    need.blocks += BlocksFor(length) - reused / bs;
+    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, reused, bs);
+    for (uint32_t i = first; i < reused / bs; ++i) {
+      need.taken.insert(Choose({handle, group, i}, hit.whole[group][i]));
+    }
+    if (reused % bs > 0) {
+      need.taken.insert(CopySource(sequence.items, sequence.space, group, reused, handle));
+    }
+  }
+  // Only what would be available otherwise counts.
+  const auto evictable = pool_.EvictableFor(actor_);
+  std::erase_if(need.taken, [&](BlockId block) {
+    return std::find(evictable.begin(), evictable.end(), block) == evictable.end();
+  });
+  return need;
+}
+
+void NaiveEngine::StartSequence(uint32_t index, SequenceHandle handle, NaiveSequence sequence,
+                                const Hit& hit, uint32_t reused, uint32_t length) {
+  const uint32_t bs = options_.block_tokens;
+  sequence.birth = ++pool_.births;
+  sequence.committed = reused;
+  sequence.reserved = length;
+  sequence.entered.resize(reused, 0);
+  sequence.entered.resize(length, step_);
+  const NaiveSequence& live = pool_.sequences[{actor_, handle}] = sequence;
+  std::vector<BlockId> sources;
+  std::vector<Cell> cells;
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, reused, bs);
+    for (uint32_t i = 0; i < reused / bs; ++i) {
+      const Cell cell{handle, group, i};
+      SetCell(cell, i < first ? kNoBlock : Choose(cell, hit.whole[group][i]));
+    }
+    if (reused % bs > 0) {
+      sources.push_back(CopySource(sequence.items, sequence.space, group, reused, handle));
+      // Held before anything is evicted for the new blocks.
+      pool_.copies.push_back({sources.back(), actor_, step_});
+    }
+    for (uint32_t i = reused / bs; i < BlocksFor(length); ++i) cells.emplace_back(handle, group, i);
+  }
+  ApplyRetention(live, sequence.retention);
+  Take(cells);
+  for (uint32_t group = 0; group < sources.size(); ++group) {
+    Copy(group, sources[group], live.tables[group][reused / bs], reused % bs);
+  }
+  result_.begins.push_back({index, reused, reused % bs, length});
+}
+
+}  // namespace quire::testing
