@@ -1,0 +1,88 @@
+// quire-server: reads options, builds the server, waits for its end.
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/flags.h"
+#include "cache_service/server_config.h"
+#include "cache_service/signals.h"
+
+namespace quire {
+namespace {
+
+constexpr int kEndedInOrder = 0;
+constexpr int kCouldNotStart = 1;
+constexpr int kBadOption = 2;
+
+int Fail(const absl::Status& status, int exit_code) {
+  std::cerr << "quire-server: " << status.message() << std::endl;
+  return exit_code;
+}
+
+void PrintConfig(const v1::ServerConfig& config, uint64_t epoch) {
+  std::cout << "quire-server " << QUIRE_VERSION << ", epoch " << epoch
+            << ", effective configuration:\n"
+            << config.DebugString() << std::flush;
+}
+
+// Scripts wait for this line.
+void PrintReady(const Server& server, const ServerOptions& options) {
+  std::cout << "quire-server ready:";
+  if (!options.unix_socket.empty()) std::cout << " unix=" << options.unix_socket;
+  if (!options.tcp_address.empty()) std::cout << " tcp_port=" << server.tcp_port();
+  if (!options.metrics_address.empty()) std::cout << " metrics_port=" << server.metrics_port();
+  std::cout << std::endl;
+}
+
+void WarnAboutOpenPort(const ServerOptions& options) {
+  const std::string& address = options.tcp_address;
+  const bool loopback = address.starts_with("127.") || address.starts_with("localhost:") ||
+                        address.starts_with("[::1]:");
+  if (address.empty() || loopback) return;
+  if (options.token_file.empty()) {
+    std::cerr << "quire-server: warning: " << address << " is open to everyone (no token_file)\n";
+  }
+  if (options.tls_certificate.empty()) {
+    std::cerr << "quire-server: warning: " << address << " is not encrypted (no tls_certificate)\n";
+  }
+}
+
+int Serve(const ServerOptions& options) {
+  BlockSignals();
+  const SystemClock clock;
+  auto server = Server::Start(options, clock);
+  if (!server.ok()) return Fail(server.status(), kCouldNotStart);
+  PrintReady(**server, options);
+  {
+    const SignalThread signals([&server](int count) {
+      std::cout << "quire-server: draining" << std::endl;
+      // The first signal lets sequences finish, the second one does not.
+      const auto deadline = count == 1 ? std::optional<Duration>() : Duration::zero();
+      (*server)->StartDraining(deadline);
+    });
+    (*server)->WaitUntilDrained();
+  }
+  (*server)->Stop();
+  std::cout << "quire-server: ended" << std::endl;
+  return kEndedInOrder;
+}
+
+int Main(int argc, char** argv) {
+  const auto line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Fail(line.status(), kBadOption);
+  const uint64_t epoch = NewEpoch();
+  auto options = ToServerOptions(line->config, epoch);
+  if (!options.ok()) return Fail(options.status(), kBadOption);
+  options->version = QUIRE_VERSION;
+  PrintConfig(line->config, epoch);
+  if (line->check_config) return kEndedInOrder;
+  WarnAboutOpenPort(*options);
+  return Serve(*options);
+}
+
+}  // namespace
+}  // namespace quire
+
+int main(int argc, char** argv) { return quire::Main(argc, argv); }

@@ -1,0 +1,49 @@
+#include "cache_service/rpc/maintenance.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace quire {
+namespace {
+
+// A call may make something due earlier than the thread was told, and a pause of the whole process
+// shows as a gap between two runs.
+constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
+constexpr Duration kShortestSleep = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Maintenance::Maintenance(const PoolRegistry& pools, const Clock& clock)
+    : pools_(pools), clock_(clock), thread_([this] { Loop(); }) {}
+
+Maintenance::~Maintenance() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+Duration Maintenance::RunOnce() {
+  const TimePoint now = clock_.Now();
+  Duration sleep = kLongestSleep;
+  for (const auto& pool : pools_.pools()) {
+    if (CacheEngine* engine = pool->engine(); engine != nullptr) {
+      const TimePoint next = engine->RunMaintenance();
+      if (next < AddSaturating(now, sleep)) sleep = next - now;
+    }
+  }
+  return std::max(sleep, kShortestSleep);
+}
+
+void Maintenance::Loop() {
+  while (true) {
+    const Duration sleep = RunOnce();
+    MutexLock lock(mutex_);
+    if (!stopping_) changed_.wait_for(mutex_, sleep);
+    if (stopping_) return;
+  }
+}
+
+}  // namespace quire

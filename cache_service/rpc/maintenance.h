@@ -1,0 +1,38 @@
+// The one thread that lets time pass in the engines.
+#ifndef QUIRE_CACHE_SERVICE_RPC_MAINTENANCE_H_
+#define QUIRE_CACHE_SERVICE_RPC_MAINTENANCE_H_
+
+#include <condition_variable>
+#include <thread>
+
+#include "cache_service/base/clock.h"
+#include "cache_service/base/mutex.h"
+#include "cache_service/rpc/pool_registry.h"
+
+namespace quire {
+
+// Every call applies what is due by itself; this thread serves those who do not call: leases of dead
+// workers, words in control pages, blocks in quarantine.
+class Maintenance {
+ public:
+  Maintenance(const PoolRegistry& pools, const Clock& clock);
+  ~Maintenance();
+  Maintenance(const Maintenance&) = delete;
+  Maintenance& operator=(const Maintenance&) = delete;
+
+ private:
+  void Loop();
+  // Runs all engines; how long to sleep then.
+  Duration RunOnce();
+
+  const PoolRegistry& pools_;
+  const Clock& clock_;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_RPC_MAINTENANCE_H_

@@ -1,0 +1,181 @@
+#include "cache_service/rpc/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server_builder.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/base/error.h"
+#include "cache_service/metrics/collector.h"
+#include "cache_service/rpc/listeners.h"
+#include "cache_service/rpc/status_convert.h"
+
+namespace quire {
+namespace {
+
+// Health watchers never end by themselves; everything else does within this.
+constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
+
+absl::Status CannotListen(const ServerOptions& options) {
+  const std::string where = absl::StrCat(options.unix_socket, " ", options.tcp_address);
+  return ToStatus(InvalidArgument(
+      options.tcp_address.empty() ? "unix_socket" : "tcp_address",
+      absl::StrCat("cannot listen on ", where, ": in use, not of this machine, or a bad key"),
+      {{"unix_socket", options.unix_socket}, {"tcp_address", options.tcp_address}}));
+}
+
+grpc::Status DrainingStatus() {
+  return ToGrpcStatus(
+      ToStatus(MakeError(Reason::kDraining, "the server ends; use another server")));
+}
+
+absl::StatusOr<std::unique_ptr<Pool>> CreatePool(const PoolSetup& setup, const Clock& clock) {
+  std::unique_ptr<PoolMemory> memory;
+  if (setup.pool.engine.memory == PoolMemoryKind::kShared) {
+    ShmOptions options = setup.memory;
+    options.pool_name = setup.pool.engine.pool_name;
+    options.epoch = setup.pool.engine.epoch;
+    options.ranks = setup.pool.ranks;
+    options.bytes = setup.pool.device_memory_bytes;
+    options.max_leases = setup.pool.engine.max_leases;
+    auto created = ShmPoolMemory::Create(options);
+    if (!created.ok()) return created.status();
+    memory = *std::move(created);
+  }
+  return Pool::Create(setup.pool, std::move(memory), clock);
+}
+
+// gRPC binds the socket; until its mode is set, nobody else may connect.
+class PrivateUmask {
+ public:
+  PrivateUmask() : before_(umask(0177)) {}
+
+  ~PrivateUmask() { umask(before_); }
+
+  PrivateUmask(const PrivateUmask&) = delete;
+  PrivateUmask& operator=(const PrivateUmask&) = delete;
+
+ private:
+  const mode_t before_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      const Clock& clock) {
+  std::unique_ptr<Server> server(new Server(options, clock));
+  for (const auto step :
+       {&Server::CreatePools, &Server::CreateServices, &Server::Listen, &Server::StartMetrics}) {
+    if (const absl::Status status = (server.get()->*step)(); !status.ok()) return status;
+  }
+  server->SetServing(true);
+  return server;
+}
+
+Server::Server(const ServerOptions& options, const Clock& clock)
+    : options_(options), clock_(clock), rpc_stats_(RpcMethodNames()), drain_(clock) {}
+
+Server::~Server() { Stop(); }
+
+absl::Status Server::CreatePools() {
+  // The socket first: a second server must not touch the files of the first.
+  if (!options_.unix_socket.empty()) {
+    auto socket = UnixSocket::Claim(options_.unix_socket);
+    if (!socket.ok()) return socket.status();
+    socket_ = *std::move(socket);
+  }
+  std::vector<std::unique_ptr<Pool>> pools;
+  for (const PoolSetup& setup : options_.pools) {
+    auto pool = CreatePool(setup, clock_);
+    if (!pool.ok()) return pool.status();
+    pools.push_back(*std::move(pool));
+  }
+  std::ranges::sort(pools, {}, [](const auto& pool) { return pool->name(); });
+  pools_ = std::make_unique<PoolRegistry>(std::move(pools));
+  return absl::OkStatus();
+}
+
+absl::Status Server::CreateServices() {
+  authenticator_ = std::make_unique<Authenticator>(Authenticator::OpenToAll());
+  if (!options_.token_file.empty()) {
+    auto loaded = Authenticator::FromFile(options_.token_file);
+    if (!loaded.ok()) return loaded.status();
+    *authenticator_ = *std::move(loaded);
+  }
+  calls_ = std::make_unique<CallRunner>(*authenticator_, clock_, rpc_stats_, lane_);
+  cache_service_ = std::make_unique<CacheServiceImpl>(*pools_, *calls_, streams_,
+                                                      options_.max_message_bytes);
+  admin_service_ = std::make_unique<AdminServiceImpl>(
+      *pools_, *calls_,
+      [this](std::optional<Duration> deadline) { return StartDraining(deadline); });
+  maintenance_ = std::make_unique<Maintenance>(*pools_, clock_);
+  return absl::OkStatus();
+}
+
+absl::Status Server::Listen() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_message_bytes));
+  builder.RegisterService(cache_service_.get());
+  builder.RegisterService(admin_service_.get());
+  if (socket_ != nullptr) {
+    builder.AddListeningPort(socket_->address(), grpc::InsecureServerCredentials());
+  }
+  if (!options_.tcp_address.empty()) {
+    if (absl::Status status = CheckTcpAddress(options_.tcp_address); !status.ok()) return status;
+    auto credentials = TcpCredentials(options_.tls_certificate, options_.tls_key);
+    if (!credentials.ok()) return credentials.status();
+    builder.AddListeningPort(options_.tcp_address, *credentials, &tcp_port_);
+  }
+  PrivateUmask guard;
+  grpc_server_ = builder.BuildAndStart();
+  if (grpc_server_ == nullptr) return CannotListen(options_);
+  return socket_ == nullptr ? absl::OkStatus() : socket_->SetMode(options_.unix_socket_mode);
+}
+
+absl::Status Server::StartMetrics() {
+  if (options_.metrics_address.empty()) return absl::OkStatus();
+  auto collector = std::make_shared<Collector>([this] { return pools_->Stats(); }, rpc_stats_,
+                                               options_.version);
+  auto endpoint = MetricsEndpoint::Start(options_.metrics_address, std::move(collector));
+  if (!endpoint.ok()) return endpoint.status();
+  metrics_ = *std::move(endpoint);
+  return absl::OkStatus();
+}
+
+void Server::SetServing(bool serving) {
+  grpc::HealthCheckServiceInterface* health = grpc_server_->GetHealthCheckService();
+  for (const char* service : {"", "quire.v1.CacheService", "quire.v1.AdminService"}) {
+    health->SetServingStatus(service, serving);
+  }
+}
+
+uint64_t Server::StartDraining(std::optional<Duration> deadline) {
+  SetServing(false);
+  uint64_t running = 0;
+  for (const auto& pool : pools_->pools()) running += pool->StartDraining();
+  drain_.Begin(deadline.value_or(options_.drain_deadline));
+  return running;
+}
+
+void Server::WaitUntilDrained() {
+  drain_.WaitUntilOver([this] { return pools_->LiveSequences(); });
+}
+
+void Server::Stop() {
+  if (grpc_server_ == nullptr) return;
+  StartDraining(Duration::zero());
+  streams_.EndAll(DrainingStatus());
+  grpc_server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  grpc_server_.reset();
+  metrics_.reset();
+  maintenance_.reset();
+}
+
+}  // namespace quire

@@ -1,0 +1,77 @@
+#include "cache_service/rpc/unix_socket.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/base/error.h"
+
+namespace quire {
+namespace {
+
+absl::Status SocketError(const std::string& path, const std::string& problem) {
+  return ToStatus(
+      InvalidArgument("unix_socket", absl::StrCat(path, ": ", problem), {{"path", path}}));
+}
+
+std::string ErrnoText(int error) { return std::generic_category().message(error); }
+
+absl::Status CheckLength(const std::string& path) {
+  if (path.size() <= UnixSocket::kMaxPathBytes) return absl::OkStatus();
+  return ToStatus(InvalidArgument(
+      "unix_socket",
+      absl::StrCat("path of ", path.size(), " bytes, at most ", UnixSocket::kMaxPathBytes, ": ",
+                   path),
+      {{"given_bytes", path.size()}, {"limit_bytes", UnixSocket::kMaxPathBytes}}));
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (folder.empty() || mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) {
+    return absl::OkStatus();
+  }
+  return SocketError(path, absl::StrCat("cannot make its folder: ", ErrnoText(errno)));
+}
+
+// Only a socket is removed; anything else at the path is somebody's file.
+absl::Status RemoveDeadSocket(const std::string& path) {
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(info.st_mode)) return SocketError(path, "exists and is not a socket");
+  if (unlink(path.c_str()) == 0) return absl::OkStatus();
+  return SocketError(path, absl::StrCat("cannot remove: ", ErrnoText(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UnixSocket>> UnixSocket::Claim(const std::string& path) {
+  if (absl::Status status = CheckLength(path); !status.ok()) return status;
+  if (absl::Status status = MakeFolder(path); !status.ok()) return status;
+  const std::string lock_path = path + ".lock";
+  const int fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    return SocketError(path, absl::StrCat("cannot open ", lock_path, ": ", ErrnoText(errno)));
+  }
+  std::unique_ptr<UnixSocket> socket(new UnixSocket(path, fd));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return SocketError(path, "another server serves this socket");
+  }
+  if (absl::Status status = RemoveDeadSocket(path); !status.ok()) return status;
+  return socket;
+}
+
+UnixSocket::~UnixSocket() { close(lock_fd_); }
+
+absl::Status UnixSocket::SetMode(mode_t mode) const {
+  if (chmod(path_.c_str(), mode) == 0) return absl::OkStatus();
+  return SocketError(path_, absl::StrCat("cannot set its mode: ", ErrnoText(errno)));
+}
+
+}  // namespace quire

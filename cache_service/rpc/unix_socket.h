@@ -1,0 +1,46 @@
+// A Unix socket path that this process alone may serve.
+#ifndef QUIRE_CACHE_SERVICE_RPC_UNIX_SOCKET_H_
+#define QUIRE_CACHE_SERVICE_RPC_UNIX_SOCKET_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace quire {
+
+// Holds an exclusive lock on "PATH.lock" while it lives. gRPC by itself would let a second server
+// take the path away from the first. The lock file stays: removing it would let two servers hold
+// locks on two files of the same name.
+class UnixSocket {
+ public:
+  // The kernel's limit, without the final zero byte.
+  static constexpr size_t kMaxPathBytes = 107;
+
+  // Creates the folder with mode 0700 if it is absent and removes the socket of a dead server. Errors:
+  // INVALID_ARGUMENT for unix_socket: path too long, folder not writable, in use by another server.
+  static absl::StatusOr<std::unique_ptr<UnixSocket>> Claim(const std::string& path);
+  ~UnixSocket();
+  UnixSocket(const UnixSocket&) = delete;
+  UnixSocket& operator=(const UnixSocket&) = delete;
+
+  std::string address() const { return "unix:" + path_; }
+
+  const std::string& path() const { return path_; }
+
+  // After the listener was started.
+  absl::Status SetMode(mode_t mode) const;
+
+ private:
+  UnixSocket(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+
+  const std::string path_;
+  const int lock_fd_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_RPC_UNIX_SOCKET_H_

@@ -1,0 +1,143 @@
+#include "cache_service/server_config.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/text_format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "cache_service/base/error.h"
+#include "cache_service/pool_config.h"
+#include "cache_service/rpc/listeners.h"
+#include "cache_service/rpc/proto_convert.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kDefaultMessageBytes = uint64_t{16} << 20;
+// gRPC counts message bytes in a signed 32-bit integer.
+constexpr uint64_t kMostMessageBytes = uint64_t{1} << 30;
+constexpr uint64_t kLeastMessageBytes = 4096;
+constexpr char kNone[] = "none";
+
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+absl::Status FileError(const std::string& path, const std::string& problem) {
+  return ToStatus(
+      InvalidArgument("config_file", absl::StrCat(path, ": ", problem), {{"path", path}}));
+}
+
+std::string DefaultSocket() { return absl::StrCat("/tmp/quire-", getuid(), "/quire.sock"); }
+
+std::string UnlessNone(const std::string& value) { return value == kNone ? "" : value; }
+
+absl::Status CheckListeners(const ServerOptions& options) {
+  if (options.unix_socket.empty() && options.tcp_address.empty()) {
+    return ToStatus(InvalidArgument("unix_socket", "none, and no tcp_address either"));
+  }
+  if (options.unix_socket.size() > UnixSocket::kMaxPathBytes) {
+    return ToStatus(InvalidArgument(
+        "unix_socket", "path too long",
+        {{"given_bytes", options.unix_socket.size()}, {"limit_bytes", UnixSocket::kMaxPathBytes}}));
+  }
+  if (options.tls_certificate.empty() != options.tls_key.empty()) {
+    return ToStatus(InvalidArgument("tls_key", "certificate and key belong together"));
+  }
+  return options.tcp_address.empty() ? absl::OkStatus() : CheckTcpAddress(options.tcp_address);
+}
+
+absl::Status CheckNumbers(const ServerOptions& options) {
+  if (options.max_message_bytes < kLeastMessageBytes ||
+      options.max_message_bytes > kMostMessageBytes) {
+    return ToStatus(InvalidArgument("max_message_bytes", "out of range",
+                                    {{"given", options.max_message_bytes},
+                                     {"least", kLeastMessageBytes},
+                                     {"limit", kMostMessageBytes}}));
+  }
+  if (options.drain_deadline < Duration::zero()) {
+    return ToStatus(InvalidArgument("drain_deadline", "negative"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ConvertPools(const v1::ServerConfig& config, uint64_t epoch, ServerOptions& options) {
+  absl::flat_hash_set<std::string> names;
+  for (const v1::PoolConfig& pool : config.pools()) {
+    if (!names.insert(pool.pool()).second) {
+      return ToStatus(InvalidArgument("pool", "name of two pools", {{"pool", pool.pool()}}));
+    }
+    absl::StatusOr<PoolSetup> setup = ToPoolSetup(pool, epoch);
+    if (!setup.ok()) return setup.status();
+    options.pools.push_back(*std::move(setup));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ServerConfig> ReadConfigFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return FileError(path, "cannot be read");
+  google::protobuf::io::IstreamInputStream stream(&file);
+  google::protobuf::TextFormat::Parser parser;
+  FirstError error;
+  parser.RecordErrorsTo(&error);
+  v1::ServerConfig config;
+  if (!parser.Parse(&stream, &config)) return FileError(path, error.text());
+  return config;
+}
+
+void FillDefaults(v1::ServerConfig& config) {
+  if (config.unix_socket().empty()) config.set_unix_socket(DefaultSocket());
+  if (config.unix_socket_mode().empty()) config.set_unix_socket_mode("0600");
+  if (config.metrics_address().empty()) config.set_metrics_address("127.0.0.1:9400");
+  if (config.max_message_bytes() == 0) config.set_max_message_bytes(kDefaultMessageBytes);
+  if (!config.has_drain_deadline()) config.mutable_drain_deadline()->set_seconds(30);
+  if (config.pools().empty()) config.add_pools();
+  for (v1::PoolConfig& pool : *config.mutable_pools()) FillDefaults(pool);
+}
+
+absl::StatusOr<ServerOptions> ToServerOptions(const v1::ServerConfig& config, uint64_t epoch) {
+  ServerOptions options;
+  options.unix_socket = UnlessNone(config.unix_socket());
+  options.tcp_address = UnlessNone(config.tcp_address());
+  options.tls_certificate = config.tls_certificate();
+  options.tls_key = config.tls_key();
+  options.metrics_address = UnlessNone(config.metrics_address());
+  options.token_file = config.token_file();
+  options.max_message_bytes = config.max_message_bytes();
+  options.drain_deadline = FromProto(config.drain_deadline());
+  const auto mode = ParseMode("unix_socket_mode", config.unix_socket_mode());
+  if (!mode.ok()) return mode.status();
+  options.unix_socket_mode = *mode;
+  if (absl::Status status = CheckListeners(options); !status.ok()) return status;
+  if (absl::Status status = CheckNumbers(options); !status.ok()) return status;
+  if (absl::Status status = ConvertPools(config, epoch, options); !status.ok()) return status;
+  return options;
+}
+
+uint64_t NewEpoch() {
+  std::random_device device;
+  uint64_t epoch = 0;
+  while (epoch == 0) epoch = (uint64_t{device()} << 32) | device();
+  return epoch;
+}
+
+}  // namespace quire

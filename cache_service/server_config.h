@@ -1,0 +1,28 @@
+// The server's configuration: from message to checked options.
+#ifndef QUIRE_CACHE_SERVICE_SERVER_CONFIG_H_
+#define QUIRE_CACHE_SERVICE_SERVER_CONFIG_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cache_service/rpc/server.h"
+#include "quire/v1/server_config.pb.h"
+
+namespace quire {
+
+// Text format. Errors: INVALID_ARGUMENT for config_file with line and column.
+absl::StatusOr<v1::ServerConfig> ReadConfigFile(const std::string& path);
+
+// Fills what is absent, so that the message says all that holds.
+void FillDefaults(v1::ServerConfig& config);
+
+// Of a configuration with defaults. Errors: INVALID_ARGUMENT naming the field and the limit.
+absl::StatusOr<ServerOptions> ToServerOptions(const v1::ServerConfig& config, uint64_t epoch);
+
+// A random number that is not 0.
+uint64_t NewEpoch();
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_SERVER_CONFIG_H_

@@ -1,0 +1,24 @@
+// Termination signals, taken by one thread of their own.
+#ifndef QUIRE_CACHE_SERVICE_SIGNALS_H_
+#define QUIRE_CACHE_SERVICE_SIGNALS_H_
+
+#include <functional>
+#include <thread>
+
+namespace quire {
+
+// Blocks SIGTERM and SIGINT for this thread and those it starts later, and ignores SIGPIPE.
+void BlockSignals();
+
+// Calls back with the number of termination signals so far. Construct after BlockSignals.
+class SignalThread {
+ public:
+  explicit SignalThread(std::function<void(int)> on_signal);
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_SIGNALS_H_
