@@ -21,6 +21,8 @@
 
 ABSL_FLAG(std::string, config_file, "", "quire.v1.ServerConfig in protobuf text format.");
 ABSL_FLAG(bool, check_config, false, "Check and print the configuration, then exit.");
+ABSL_FLAG(bool, check_health, false,
+          "Ask the server on --unix_socket whether it serves, then exit.");
 
 QUIRE_FLAG(unix_socket, "Path of the Unix socket, or none. Default: /tmp/quire-UID/quire.sock.");
 QUIRE_FLAG(unix_socket_mode, "Octal permissions of the socket. Default: 0600.");
@@ -76,7 +78,7 @@ absl::Status ReadVariable(const std::string& flag) {
 }
 
 absl::Status ReadEnvironment() {
-  std::vector<std::string> flags = {"config_file", "check_config"};
+  std::vector<std::string> flags = {"config_file", "check_config", "check_health"};
   for (const auto& fields : {ServerFields(), PoolFields()}) {
     flags.insert(flags.end(), fields.begin(), fields.end());
   }
@@ -99,11 +101,11 @@ void PrintFlags(const char* title, const std::vector<std::string>& flags) {
       "Each option is also an environment variable (--block_tokens: QUIRE_BLOCK_TOKENS) and a\n"
       "field of the configuration file. A flag wins over a variable, a variable over the file.\n"
       "Sizes take KiB, MiB, GiB; durations ms, s, m, h.\n");
-  PrintFlags("General", {"config_file", "check_config"});
+  PrintFlags("General", {"config_file", "check_config", "check_health"});
   PrintFlags("Server", ServerFields());
   PrintFlags("Pool (of the only pool; several pools need a configuration file)", PoolFields());
   std::printf(
-      "\nExit codes: 0 ended in order, 1 could not start, 2 bad option.\n"
+      "\nExit codes: 0 ended in order, 1 could not start or does not serve, 2 bad option.\n"
       "SIGTERM and SIGINT begin a drain; a second one ends at once.\n");
   std::exit(0);
 }
@@ -154,6 +156,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   }
   CommandLine line;
   line.check_config = absl::GetFlag(FLAGS_check_config);
+  line.check_health = absl::GetFlag(FLAGS_check_health);
   if (const std::string file = absl::GetFlag(FLAGS_config_file); !file.empty()) {
     auto read = ReadConfigFile(file);
     if (!read.ok()) return read.status();

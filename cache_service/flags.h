@@ -12,6 +12,8 @@ struct CommandLine {
   v1::ServerConfig config;
   // Only check and print the configuration.
   bool check_config = false;
+  // Only ask the server on unix_socket whether it serves.
+  bool check_health = false;
 };
 
 // Reads QUIRE_* variables, then flags, which win; both win over the configuration file. --help and

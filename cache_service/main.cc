@@ -1,4 +1,5 @@
 // quire-server: reads options, builds the server, waits for its end.
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <optional>
@@ -6,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/flags.h"
+#include "cache_service/health_check.h"
 #include "cache_service/server_config.h"
 #include "cache_service/signals.h"
 
@@ -15,6 +17,7 @@ namespace {
 constexpr int kEndedInOrder = 0;
 constexpr int kCouldNotStart = 1;
 constexpr int kBadOption = 2;
+constexpr int kDoesNotServe = 1;
 
 int Fail(const absl::Status& status, int exit_code) {
   std::cerr << "quire-server: " << status.message() << std::endl;
@@ -49,6 +52,11 @@ void WarnAboutOpenPort(const ServerOptions& options) {
   }
 }
 
+int Probe(const ServerOptions& options) {
+  const absl::Status health = CheckHealth(options.unix_socket, std::chrono::seconds(2));
+  return health.ok() ? kEndedInOrder : Fail(health, kDoesNotServe);
+}
+
 int Serve(const ServerOptions& options) {
   BlockSignals();
   const SystemClock clock;
@@ -75,6 +83,7 @@ int Main(int argc, char** argv) {
   const uint64_t epoch = NewEpoch();
   auto options = ToServerOptions(line->config, epoch);
   if (!options.ok()) return Fail(options.status(), kBadOption);
+  if (line->check_health) return Probe(*options);
   options->version = QUIRE_VERSION;
   PrintConfig(line->config, epoch);
   if (line->check_config) return kEndedInOrder;
