@@ -54,6 +54,11 @@ struct EngineOptions {
   Duration retry_interval = std::chrono::milliseconds(20);
   // A quarantine older than this raises the alarm metric.
   Duration fence_timeout = std::chrono::seconds(10);
+  // How often a quarantine asks whether its worker is gone.
+  Duration quarantine_poll = std::chrono::milliseconds(100);
+  // How often RunMaintenance wants to be called even if nothing is due; a gap longer than this plus
+  // pause_threshold counts as a pause. 0: pauses are not looked for.
+  Duration heartbeat{};
   // A pause of the whole process longer than this moves all lease deadlines.
   Duration pause_threshold = std::chrono::seconds(1);
   Duration max_pin = std::chrono::hours(24);

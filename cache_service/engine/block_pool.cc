@@ -1,0 +1,363 @@
+#include "cache_service/engine/block_pool.h"
+
+#include <algorithm>
+
+#include "cache_service/engine/retention.h"
+
+namespace quire {
+
+BlockPool::BlockPool(uint32_t block_count, Journal* journal)
+    : journal_(journal), size_(block_count), blocks_(block_count), timers_(journal) {
+  state_counts_[static_cast<size_t>(BlockState::kFree)] = block_count;
+  lists_.push_back(std::make_unique<Lists>(blocks_.data(), journal));
+}
+
+void BlockPool::SetNow(TimePoint now, uint32_t now_ms) {
+  now_ = now;
+  now_ms_ = now_ms;
+}
+
+void BlockPool::AddWorker(WorkerSlot worker) {
+  if (lists_.size() <= worker) lists_.resize(worker + 1u);
+  lists_[worker] = std::make_unique<Lists>(blocks_.data(), journal_);
+}
+
+void BlockPool::RemoveWorker(WorkerSlot worker) { lists_[worker].reset(); }
+
+void BlockPool::AddCount(uint64_t& count, int delta) {
+  journal_->Save(count);
+  count += static_cast<uint64_t>(static_cast<int64_t>(delta));
+}
+
+// --- State and list ---
+
+BlockState BlockPool::StateOf(const Block& block) {
+  if (block.Has(kQuarantineFlag)) return BlockState::kQuarantined;
+  const bool held = block.table_refs > 0 || block.holds > 0;
+  if (block.Has(kBadFlag) && held) return BlockState::kBad;
+  if (block.table_refs == 0 && (block.holds == 0 || !block.Has(kSealedFlag))) {
+    if (block.fence_worker != kNoWorker || block.holds > 0) return BlockState::kFenced;
+    return block.node != kNoNode || block.Has(kDeadFlag) ? BlockState::kIdle : BlockState::kFree;
+  }
+  if (!block.Has(kSealedFlag)) return BlockState::kFilling;
+  return block.Has(kPendingFlag) ? BlockState::kPending : BlockState::kReferenced;
+}
+
+BlockPool::ListKind BlockPool::KindOf(const Block& block) {
+  if (block.table_refs > 0 || block.holds > 0 || block.fence_worker == kManyWorkers ||
+      block.Has(kQuarantineFlag | kVariantFlag | kGuardedFlag)) {
+    return ListKind::kNone;
+  }
+  if (block.Has(kPendingFlag) && block.fence_worker != block.owner) return ListKind::kNone;
+  return block.node != kNoNode || block.Has(kDeadFlag) ? ListKind::kEvictable : ListKind::kFree;
+}
+
+BlockPool::ListKind BlockPool::PlacedKind(const Block& block) {
+  if (block.place == Place::kNone) return ListKind::kNone;
+  return block.place == Place::kFreeList ? ListKind::kFree : ListKind::kEvictable;
+}
+
+void BlockPool::CountState(Block& block) {
+  const BlockState state = StateOf(block);
+  if (state == block.state) return;
+  AddCount(state_counts_[static_cast<size_t>(block.state)], -1);
+  AddCount(state_counts_[static_cast<size_t>(state)], +1);
+  block.state = state;
+}
+
+void BlockPool::Settle(BlockId block) {
+  Block& record = Mut(block);
+  CountState(record);
+  const ListKind kind = KindOf(record);
+  const bool same_list = kind == PlacedKind(record) && record.place_worker == record.fence_worker;
+  const bool same_band = kind != ListKind::kEvictable || record.place == Place::kParked ||
+                         record.band == EvictionOrder::BandOf(record);
+  if (kind == ListKind::kNone ? record.place == Place::kNone : same_list && same_band) return;
+  Unlink(block);
+  Link(block, kind);
+}
+
+void BlockPool::Unlink(BlockId block) {
+  Block& record = Mut(block);
+  if (record.place == Place::kNone) return;
+  Lists& lists = *lists_[record.place_worker];
+  if (record.place == Place::kFreeList) {
+    FreeListRemove(block, lists);
+  } else {
+    if (record.place != Place::kParked) lists.order.Remove(block);
+    AddCount(lists.evictable_count, -1);
+  }
+  record.place = Place::kNone;
+}
+
+void BlockPool::Link(BlockId block, ListKind kind) {
+  if (kind == ListKind::kNone) return;
+  Block& record = Mut(block);
+  record.place_worker = record.fence_worker;
+  Lists& lists = *lists_[record.place_worker];
+  if (kind == ListKind::kFree) {
+    // What was sealed and taken out of the tree is plain free memory now.
+    if (record.Has(kTimedFlag)) timers_.Clear(block);
+    record.flags = 0;
+    FreeListPush(block, lists);
+  } else {
+    lists.order.Insert(block);
+    AddCount(lists.evictable_count, +1);
+  }
+}
+
+void BlockPool::FreeListPush(BlockId block, Lists& lists) {
+  Block& record = Mut(block);
+  record.place = Place::kFreeList;
+  record.prev = kNil;
+  record.next = lists.free_head;
+  if (lists.free_head != kNil) Mut(BlockId{lists.free_head}).prev = Index(block);
+  journal_->Save(lists.free_head);
+  lists.free_head = Index(block);
+  AddCount(lists.free_count, +1);
+}
+
+void BlockPool::FreeListRemove(BlockId block, Lists& lists) {
+  const Block& record = Get(block);
+  if (record.prev == kNil) {
+    journal_->Save(lists.free_head);
+    lists.free_head = record.next;
+  } else {
+    Mut(BlockId{record.prev}).next = record.next;
+  }
+  if (record.next != kNil) Mut(BlockId{record.next}).prev = record.prev;
+  AddCount(lists.free_count, -1);
+}
+
+// --- Taking blocks ---
+
+void BlockPool::Reset(BlockId block) {
+  Block& record = Mut(block);
+  if (record.Has(kTimedFlag)) timers_.Clear(block);
+  if (record.Has(kDeadFlag)) AddCount(dead_, -1);
+  const BlockState state = record.state;
+  record = Block{};
+  record.state = state;
+  record.priority = kDefaultPriority;
+  record.allocated_ms = now_ms_;
+  CountState(record);
+}
+
+BlockId BlockPool::TakeFree(WorkerSlot worker, bool only_own) {
+  uint32_t index = lists_[worker]->free_head;
+  if (index == kNil && !only_own) index = lists_[kNoWorker]->free_head;
+  if (index == kNil) {
+    if (only_own || fresh_ == size_) return kNoBlock;
+    journal_->Save(fresh_);
+    index = fresh_++;
+  } else {
+    Unlink(BlockId{index});
+  }
+  Reset(BlockId{index});
+  return BlockId{index};
+}
+
+BlockId BlockPool::FirstVictim(WorkerSlot worker, bool only_own) const {
+  const BlockId own = worker == kNoWorker ? kNoBlock : lists_[worker]->order.First();
+  const BlockId open = only_own ? kNoBlock : lists_[kNoWorker]->order.First();
+  if (own == kNoBlock) return open;
+  if (open == kNoBlock) return own;
+  return EvictionOrder::Before(Get(own), Get(open)) ? own : open;
+}
+
+void BlockPool::TakeEvicted(BlockId block) {
+  Unlink(block);
+  Reset(block);
+}
+
+void BlockPool::Park(BlockId block) {
+  Block& record = Mut(block);
+  lists_[record.place_worker]->order.Remove(block);
+  record.place = Place::kParked;
+}
+
+void BlockPool::Unpark(BlockId block) {
+  const Block& record = Get(block);
+  if (record.place == Place::kParked) lists_[record.place_worker]->order.Insert(block);
+}
+
+bool BlockPool::AvailableTo(BlockId block, WorkerSlot worker) const {
+  const Block& record = Get(block);
+  return record.place != Place::kNone &&
+         (record.place_worker == kNoWorker || record.place_worker == worker);
+}
+
+// --- Holds ---
+
+void BlockPool::SaveShares(ShareMap& map, uint32_t index) {
+  if (!journal_->active()) return;
+  const auto found = map.find(index);
+  Shares before = found == map.end() ? Shares{} : found->second;
+  journal_->OnRollback([&map, index, before] {
+    if (before.empty()) {
+      map.erase(index);
+    } else {
+      map[index] = before;
+    }
+  });
+}
+
+void BlockPool::AddTableRef(BlockId block, WorkerSlot worker) {
+  Block& record = Mut(block);
+  if (record.table_refs == 0) {
+    AddCount(tabled_, +1);
+    record.holder = worker;
+    if (record.Has(kTimedFlag)) timers_.Stop(block);
+    AddCount(lists_[worker]->held_count, +1);
+  } else if (record.holder != worker) {
+    SaveShares(holders_, Index(block));
+    Shares& shares = holders_[Index(block)];
+    if (record.holder != kManyWorkers) shares = {{record.holder, record.table_refs}};
+    record.holder = kManyWorkers;
+    const auto found = std::find_if(shares.begin(), shares.end(),
+                                    [worker](const auto& share) { return share.first == worker; });
+    if (found == shares.end()) {
+      shares.emplace_back(worker, 1);
+      AddCount(lists_[worker]->held_count, +1);
+    } else {
+      ++found->second;
+    }
+  }
+  ++record.table_refs;
+  Settle(block);
+}
+
+bool BlockPool::DropTableRef(BlockId block, WorkerSlot worker, StepNumber step) {
+  Block& record = Mut(block);
+  --record.table_refs;
+  bool last_of_worker = record.table_refs == 0;
+  if (record.holder == kManyWorkers) {
+    SaveShares(holders_, Index(block));
+    Shares& shares = holders_[Index(block)];
+    const auto found = std::find_if(shares.begin(), shares.end(),
+                                    [worker](const auto& share) { return share.first == worker; });
+    last_of_worker = --found->second == 0;
+    if (last_of_worker) shares.erase(found);
+    if (shares.size() == 1) {
+      record.holder = shares[0].first;
+      holders_.erase(Index(block));
+    }
+  }
+  if (record.table_refs == 0) {
+    AddCount(tabled_, -1);
+    record.holder = kNoWorker;
+    journal_->Save(use_counter_);
+    record.last_use = ++use_counter_;
+    record.idle_since_ms = now_ms_;
+    if (record.Has(kTimedFlag)) timers_.Start(block, now_);
+  }
+  if (last_of_worker) {
+    AddCount(lists_[worker]->held_count, -1);
+    if (step > 0) Fence(block, worker, step);
+  }
+  Settle(block);
+  return last_of_worker;
+}
+
+uint32_t BlockPool::RefsOf(BlockId block, WorkerSlot worker) const {
+  const Block& record = Get(block);
+  if (record.holder != kManyWorkers) return record.holder == worker ? record.table_refs : 0;
+  for (const auto& [holder, refs] : holders_.at(Index(block))) {
+    if (holder == worker) return static_cast<uint32_t>(refs);
+  }
+  return 0;
+}
+
+void BlockPool::AddHold(BlockId block) {
+  ++Mut(block).holds;
+  Settle(block);
+}
+
+void BlockPool::DropHold(BlockId block) {
+  --Mut(block).holds;
+  Settle(block);
+}
+
+void BlockPool::Fence(BlockId block, WorkerSlot worker, StepNumber step) {
+  Block& record = Mut(block);
+  if (record.fence_worker == kNoWorker || record.fence_worker == worker) {
+    record.fence_worker = worker;
+    record.fence_step = step;
+    return;
+  }
+  SaveShares(fences_, Index(block));
+  Shares& shares = fences_[Index(block)];
+  if (record.fence_worker != kManyWorkers) shares = {{record.fence_worker, record.fence_step}};
+  record.fence_worker = kManyWorkers;
+  const auto found = std::find_if(shares.begin(), shares.end(),
+                                  [worker](const auto& share) { return share.first == worker; });
+  if (found == shares.end()) {
+    shares.emplace_back(worker, step);
+  } else {
+    found->second = step;
+  }
+}
+
+StepNumber BlockPool::FenceStep(BlockId block, WorkerSlot worker) const {
+  const Block& record = Get(block);
+  if (record.fence_worker == worker) return record.fence_step;
+  if (record.fence_worker != kManyWorkers) return 0;
+  for (const auto& [holder, step] : fences_.at(Index(block))) {
+    if (holder == worker) return step;
+  }
+  return 0;
+}
+
+void BlockPool::EndFence(BlockId block, WorkerSlot worker, StepNumber completed) {
+  const StepNumber step = FenceStep(block, worker);
+  if (step == 0 || step > completed) return;
+  Block& record = Mut(block);
+  if (record.fence_worker == worker) {
+    record.fence_worker = kNoWorker;
+  } else {
+    SaveShares(fences_, Index(block));
+    Shares& shares = fences_[Index(block)];
+    std::erase_if(shares, [worker](const auto& share) { return share.first == worker; });
+    if (shares.size() == 1) {
+      record.fence_worker = shares[0].first;
+      record.fence_step = shares[0].second;
+      fences_.erase(Index(block));
+    }
+  }
+  Settle(block);
+}
+
+void BlockPool::MarkDead(BlockId block) {
+  Block& record = Mut(block);
+  record.node = kNoNode;
+  record.Set(kPendingFlag | kVariantFlag | kGuardedFlag, false);
+  record.Set(kDeadFlag, true);
+  AddCount(dead_, +1);
+  Settle(block);
+}
+
+// --- Retention ---
+
+void BlockPool::SetRetention(BlockId block, uint8_t priority, const Duration* duration) {
+  Block& record = Mut(block);
+  record.priority = priority;
+  if (duration != nullptr) {
+    timers_.Set(block, *duration);
+    if (record.table_refs == 0) timers_.Start(block, now_);
+  } else if (record.Has(kTimedFlag)) {
+    timers_.Clear(block);
+  }
+  record.Set(kTimedFlag, duration != nullptr);
+  Settle(block);
+}
+
+void BlockPool::ExpireRetention(TimePoint now) {
+  for (BlockId block = timers_.PopDue(now); block != kNoBlock; block = timers_.PopDue(now)) {
+    Block& record = Mut(block);
+    record.priority = kDefaultPriority;
+    record.Set(kTimedFlag, false);
+    Settle(block);
+  }
+}
+
+}  // namespace quire

@@ -1,0 +1,155 @@
+// The blocks of one pool: who holds each, what fences it, which list offers it.
+//
+// The pool knows states, holds and order; it knows nothing of content (PrefixTree) or sequences.
+// Settle is the one place that derives a block's state and list from its record, so the two never
+// disagree. Not thread-safe; CacheEngine locks.
+#ifndef QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_H_
+#define QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "cache_service/engine/block.h"
+#include "cache_service/engine/eviction_order.h"
+#include "cache_service/engine/journal.h"
+#include "cache_service/engine/retention_timers.h"
+#include "cache_service/engine/types.h"
+#include "cache_service/engine/zeroed_array.h"
+
+namespace quire {
+
+class BlockPool {
+ public:
+  BlockPool(uint32_t block_count, Journal* journal);
+
+  uint32_t size() const { return size_; }
+
+  const Block& Get(BlockId block) const { return blocks_[Index(block)]; }
+
+  // For changes to fields; call Settle afterwards.
+  Block& Mut(BlockId block) {
+    journal_->Save(blocks_[Index(block)]);
+    return blocks_[Index(block)];
+  }
+
+  // The present, for last uses and timers; set once per public call.
+  void SetNow(TimePoint now, uint32_t now_ms);
+  uint32_t now_ms() const { return now_ms_; }
+
+  void AddWorker(WorkerSlot worker);
+  // Nothing may name the worker any more.
+  void RemoveWorker(WorkerSlot worker);
+
+  // --- Taking blocks ---
+  // A free block that `worker` may have, its record reset; kNoBlock if there is none. Blocks that only
+  // the worker's own releases fence go first. With only_own, only those.
+  BlockId TakeFree(WorkerSlot worker, bool only_own);
+  // First block of the eviction order that `worker` may have; kNoBlock if there is none.
+  BlockId FirstVictim(WorkerSlot worker, bool only_own) const;
+  // Takes a listed block that left the tree; its record is reset.
+  void TakeEvicted(BlockId block);
+  // Something in the tree needs the block first: out of the order until Unpark.
+  void Park(BlockId block);
+  void Unpark(BlockId block);
+
+  // --- Holds ---
+  void AddTableRef(BlockId block, WorkerSlot worker);
+  // The last reference of the worker leaves a fence of `step`; returns true if it was the last.
+  bool DropTableRef(BlockId block, WorkerSlot worker, StepNumber step);
+  void AddHold(BlockId block);
+  void DropHold(BlockId block);
+  void Fence(BlockId block, WorkerSlot worker, StepNumber step);
+  // Ends a fence of the worker whose step is at most `completed`.
+  void EndFence(BlockId block, WorkerSlot worker, StepNumber completed);
+  // Step of the worker's fence on the block, or 0.
+  StepNumber FenceStep(BlockId block, WorkerSlot worker) const;
+  // Table references of one worker.
+  uint32_t RefsOf(BlockId block, WorkerSlot worker) const;
+
+  // No hit can use the content any more: the block left the tree and goes first.
+  void MarkDead(BlockId block);
+
+  void SetRetention(BlockId block, uint8_t priority, const Duration* duration);
+  // Priorities whose duration has run out by now return to the default.
+  void ExpireRetention(TimePoint now);
+  TimePoint NextRetentionExpiry() { return timers_.NextDue(); }
+
+  // Derives state and list from the record.
+  void Settle(BlockId block);
+
+  // --- Counts ---
+  uint64_t CountIn(BlockState state) const { return state_counts_[static_cast<size_t>(state)]; }
+  uint64_t dead() const { return dead_; }
+  // Blocks in tables.
+  uint64_t tabled() const { return tabled_; }
+  // Free and evictable for all.
+  uint64_t OpenFree() const { return lists_[kNoWorker]->free_count + (size_ - fresh_); }
+  uint64_t OpenEvictable() const { return lists_[kNoWorker]->evictable_count; }
+  // Fenced by this worker alone.
+  uint64_t OwnFree(WorkerSlot worker) const { return lists_[worker]->free_count; }
+  uint64_t OwnEvictable(WorkerSlot worker) const { return lists_[worker]->evictable_count; }
+  uint64_t Available(WorkerSlot worker) const {
+    return OpenFree() + OpenEvictable() + OwnFree(worker) + OwnEvictable(worker);
+  }
+  // Distinct blocks in the worker's tables.
+  uint64_t HeldBy(WorkerSlot worker) const { return lists_[worker]->held_count; }
+  // True if `worker` could be given the block now (free or evictable).
+  bool AvailableTo(BlockId block, WorkerSlot worker) const;
+  // First in the eviction order for all, or kNoBlock.
+  BlockId OldestIdle() const { return lists_[kNoWorker]->order.First(); }
+
+  static BlockState StateOf(const Block& block);
+
+ private:
+  friend class InvariantChecker;
+  static constexpr uint32_t kNil = 0xFFFFFFFFu;
+  enum class ListKind : uint8_t { kNone, kFree, kEvictable };
+
+  struct Lists {
+    Lists(Block* blocks, Journal* journal) : order(blocks, journal) {}
+    uint32_t free_head = kNil;
+    uint64_t free_count = 0;
+    uint64_t evictable_count = 0;
+    uint64_t held_count = 0;
+    EvictionOrder order;
+  };
+  using Shares = std::vector<std::pair<WorkerSlot, uint64_t>>;
+  using ShareMap = absl::flat_hash_map<uint32_t, Shares>;
+
+  static ListKind KindOf(const Block& block);
+  static ListKind PlacedKind(const Block& block);
+  void CountState(Block& block);
+  void Unlink(BlockId block);
+  void Link(BlockId block, ListKind kind);
+  void FreeListPush(BlockId block, Lists& lists);
+  void FreeListRemove(BlockId block, Lists& lists);
+  void Reset(BlockId block);
+  void SaveShares(ShareMap& map, uint32_t index);
+  void AddCount(uint64_t& count, int delta);
+
+  Journal* journal_;
+  uint32_t size_;
+  ZeroedArray<Block> blocks_;
+  // Blocks from here on were never used.
+  uint32_t fresh_ = 0;
+  uint64_t use_counter_ = 0;
+  TimePoint now_{};
+  uint32_t now_ms_ = 0;
+  std::array<uint64_t, kBlockStates> state_counts_{};
+  uint64_t dead_ = 0;
+  uint64_t tabled_ = 0;
+  // By worker slot; slot kNoWorker offers to all.
+  std::vector<std::unique_ptr<Lists>> lists_;
+  // Only blocks with holder or fence_worker kManyWorkers: table references and fence steps by worker.
+  ShareMap holders_;
+  ShareMap fences_;
+  RetentionTimers timers_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_H_

@@ -1,0 +1,203 @@
+#include "cache_service/engine/cache_engine.h"
+
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/base/mutex.h"
+#include "cache_service/engine/engine_core.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kMostBlocks = 0x7FFFFFFEu;
+
+Error Validate(const EngineOptions& options) {
+  if (options.block_count == 0 || options.block_count > kMostBlocks) {
+    return InvalidArgument("block_count", "1 to 2^31 - 2",
+                           {{"limit", kMostBlocks}, {"given", options.block_count}});
+  }
+  if (options.block_tokens < 2 || options.block_tokens > 1024 ||
+      !std::has_single_bit(options.block_tokens)) {
+    return InvalidArgument("block_tokens", "a power of two from 2 to 1024",
+                           {{"given", options.block_tokens}});
+  }
+  if (options.groups.empty() || options.groups.size() > 255) {
+    return InvalidArgument("groups", "1 to 255 layer groups", {{"given", options.groups.size()}});
+  }
+  if (options.max_sequence_tokens == 0 || options.max_sequence_tokens > 0x7FFFFFFFu) {
+    return InvalidArgument("max_sequence_tokens", "1 to 2^31 - 1",
+                           {{"given", options.max_sequence_tokens}});
+  }
+  if (!(options.watermark >= 0.0 && options.watermark < 1.0)) {
+    return InvalidArgument("watermark", "at least 0 and below 1");
+  }
+  if (options.max_steps_in_flight == 0) {
+    return InvalidArgument("max_steps_in_flight", "at least 1");
+  }
+  if (options.max_leases == 0 || options.max_leases > 65000) {
+    return InvalidArgument("max_leases", "1 to 65000", {{"given", options.max_leases}});
+  }
+  if (options.default_lease <= Duration::zero() || options.default_lease > options.max_lease) {
+    return InvalidArgument("default_lease", "positive and at most max_lease");
+  }
+  uint64_t needed = 0;
+  for (const GroupSpec& group : options.groups) {
+    needed += MostBlocksHeld(group, options.max_sequence_tokens, options.block_tokens,
+                             options.block_tokens);
+  }
+  if (needed > options.block_count) {
+    return InvalidArgument("block_count",
+                           absl::StrCat("a pool of ", options.block_count,
+                                        " blocks cannot hold one sequence of ",
+                                        options.max_sequence_tokens, " tokens, which needs ",
+                                        needed),
+                           {{"given", options.block_count},
+                            {"needed", needed},
+                            {"max_sequence_tokens", options.max_sequence_tokens}});
+  }
+  return {};
+}
+
+}  // namespace
+
+class CacheEngine::Impl {
+ public:
+  Impl(const EngineOptions& options, const Clock& clock, const EngineSeams& seams)
+      : options_(options), observer_(seams.observer), core_(options, clock, seams) {}
+
+  const EngineOptions& options() const { return options_; }
+
+  // Runs `call` on the core under the lock and tells the observer afterwards what happened.
+  template <typename Call>
+  auto Run(Call call) {
+    Deliver deliver{observer_, {}};
+    MutexLock lock(mutex_);
+    auto result = call(core_);
+    deliver.ended = core_.TakeEndedLeases();
+    return result;
+  }
+
+ private:
+  // Destroyed after the lock is released.
+  struct Deliver {
+    EngineObserver* observer;
+    std::vector<uint64_t> ended;
+    ~Deliver() {
+      if (observer == nullptr) return;
+      for (const uint64_t lease : ended) observer->OnLeaseEnded(lease);
+    }
+  };
+
+  const EngineOptions options_;
+  EngineObserver* const observer_;
+  Mutex mutex_;
+  EngineCore core_ ABSL_GUARDED_BY(mutex_);
+};
+
+CacheEngine::CacheEngine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+CacheEngine::~CacheEngine() = default;
+
+absl::StatusOr<std::unique_ptr<CacheEngine>> CacheEngine::Create(const EngineOptions& options,
+                                                                 const Clock& clock,
+                                                                 const EngineSeams& seams) {
+  if (Error error = Validate(options); !error.ok()) return ToStatus(error);
+  return std::unique_ptr<CacheEngine>(
+      new CacheEngine(std::make_unique<Impl>(options, clock, seams)));
+}
+
+const EngineOptions& CacheEngine::options() const { return impl_->options(); }
+
+absl::StatusOr<AttachResult> CacheEngine::Attach(const AttachParams& params) {
+  return impl_->Run([&](EngineCore& core) { return core.Attach(params); });
+}
+
+absl::StatusOr<RenewResult> CacheEngine::Renew(const RenewParams& params) {
+  return impl_->Run([&](EngineCore& core) { return core.Renew(params); });
+}
+
+absl::Status CacheEngine::Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step) {
+  return impl_->Run(
+      [&](EngineCore& core) { return core.Detach(lease, epoch, completed_step); });
+}
+
+void CacheEngine::StreamBroken(const LeaseId& lease) {
+  impl_->Run([&](EngineCore& core) {
+    core.StreamBroken(lease);
+    return true;
+  });
+}
+
+absl::StatusOr<std::shared_ptr<const StepResult>> CacheEngine::Step(const StepParams& params) {
+  return impl_->Run([&](EngineCore& core) { return core.Step(params); });
+}
+
+absl::StatusOr<std::vector<SequenceView>> CacheEngine::GetTables(
+    const LeaseId& lease, Epoch epoch, std::span<const SequenceHandle> sequences) {
+  return impl_->Run([&](EngineCore& core) { return core.GetTables(lease, epoch, sequences); });
+}
+
+absl::StatusOr<uint32_t> CacheEngine::PeekPrefix(const PrefixSelector& prefix) {
+  return impl_->Run([&](EngineCore& core) { return core.PeekPrefix(prefix); });
+}
+
+std::vector<WorkerView> CacheEngine::ListWorkers() {
+  return impl_->Run([&](EngineCore& core) { return core.ListWorkers(); });
+}
+
+std::vector<SequenceView> CacheEngine::ListSequences(std::string_view worker) {
+  return impl_->Run([&](EngineCore& core) { return core.ListSequences(worker); });
+}
+
+absl::StatusOr<SequenceView> CacheEngine::GetSequence(std::string_view worker,
+                                                      SequenceHandle handle) {
+  return impl_->Run([&](EngineCore& core) { return core.GetSequence(worker, handle); });
+}
+
+std::vector<UnavailableView> CacheEngine::ListUnavailable() {
+  return impl_->Run([&](EngineCore& core) { return core.ListUnavailable(); });
+}
+
+std::vector<PinView> CacheEngine::ListPins() {
+  return impl_->Run([&](EngineCore& core) { return core.ListPins(); });
+}
+
+EngineStats CacheEngine::Stats() {
+  return impl_->Run([&](EngineCore& core) { return core.Stats(); });
+}
+
+absl::StatusOr<PinResult> CacheEngine::PinPrefix(const PrefixSelector& prefix,
+                                                 std::string_view owner, Duration duration) {
+  return impl_->Run([&](EngineCore& core) { return core.PinPrefix(prefix, owner, duration); });
+}
+
+absl::Status CacheEngine::UnpinPrefix(std::string_view pin_id) {
+  return impl_->Run([&](EngineCore& core) { return core.UnpinPrefix(pin_id); });
+}
+
+absl::StatusOr<uint64_t> CacheEngine::EvictPrefix(const PrefixSelector& prefix) {
+  return impl_->Run([&](EngineCore& core) { return core.EvictPrefix(prefix); });
+}
+
+uint64_t CacheEngine::Flush() {
+  return impl_->Run([&](EngineCore& core) { return core.Flush(); });
+}
+
+AuditReport CacheEngine::Audit(bool content) {
+  return impl_->Run([&](EngineCore& core) { return core.Audit(content); });
+}
+
+absl::StatusOr<uint32_t> CacheEngine::EndWorker(std::string_view worker) {
+  return impl_->Run([&](EngineCore& core) { return core.EndWorker(worker); });
+}
+
+uint32_t CacheEngine::StartDraining() {
+  return impl_->Run([&](EngineCore& core) { return core.StartDraining(); });
+}
+
+TimePoint CacheEngine::RunMaintenance() {
+  return impl_->Run([&](EngineCore& core) { return core.RunMaintenance(); });
+}
+
+}  // namespace quire

@@ -1,0 +1,44 @@
+// The content of a block: token ids, and for inputs that are not tokens a digest and an offset.
+#ifndef QUIRE_CACHE_SERVICE_ENGINE_CONTENT_H_
+#define QUIRE_CACHE_SERVICE_ENGINE_CONTENT_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache_service/engine/namespace_key.h"
+#include "cache_service/engine/types.h"
+
+namespace quire {
+
+// Tokens [start, end) of a block stand for bytes [offset, ...) of the input with this digest.
+struct DigestMark {
+  uint32_t start = 0;
+  uint32_t end = 0;
+  uint32_t offset = 0;
+  Digest digest{};
+
+  friend bool operator==(const DigestMark&, const DigestMark&) = default;
+};
+
+// Up to one block of content; points into memory of others.
+struct ContentView {
+  const TokenId* tokens = nullptr;
+  uint32_t count = 0;
+  std::span<const DigestMark> marks;
+};
+
+// Leading tokens in which two contents agree, at most the shorter count.
+uint32_t CommonLength(const ContentView& a, const ContentView& b);
+
+// A total order in which contents with a longer common start are closer together. Negative, zero or
+// positive; both must have the same count.
+int CompareContent(const ContentView& a, const ContentView& b);
+
+// Marks of tokens [first, first + count) of a sequence.
+std::vector<DigestMark> MarksOf(std::span<const DigestRange> digests, uint32_t first,
+                                uint32_t count);
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_ENGINE_CONTENT_H_

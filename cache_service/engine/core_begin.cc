@@ -1,0 +1,233 @@
+// Begin: look up, hold and allocate in one atomic operation (P4).
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/engine/engine_core.h"
+
+namespace quire {
+
+Error EngineCore::ValidateBegin(const BeginOp& op) const {
+  if (worker_->sequences.contains(op.sequence)) {
+    return MakeError(Reason::kSequenceExists, absl::StrCat("sequence ", op.sequence, " exists"),
+                     {{"sequence", op.sequence}});
+  }
+  if (op.tokens.empty()) return InvalidArgument("tokens", "a prompt has at least one token");
+  const uint32_t longest = options_.max_sequence_tokens;
+  if (op.tokens.size() > longest) {
+    return InvalidArgument("tokens", "longer than max_sequence_tokens",
+                           {{"limit", longest}, {"given", op.tokens.size()}});
+  }
+  if (op.reserve_tokens > longest) {
+    return InvalidArgument("reserve_tokens", "longer than max_sequence_tokens",
+                           {{"limit", longest}, {"given", op.reserve_tokens}});
+  }
+  if (op.reserve_tokens > 0 && op.reserve_tokens < op.tokens.size()) {
+    return InvalidArgument("reserve_tokens", "less than the prompt",
+                           {{"limit", op.tokens.size()}, {"given", op.reserve_tokens}});
+  }
+  if (op.reserve_sequences > options_.max_sequences_per_worker) {
+    return InvalidArgument("reserve_sequences", "more than a worker may have",
+                           {{"limit", options_.max_sequences_per_worker}});
+  }
+  if (Error error = ValidateNamespace(op.namespace_parts); !error.ok()) return error;
+  if (Error error = ValidateRetention(op.retention); !error.ok()) return error;
+  if (Error error = ValidateDigests(op.digests, op.tokens.size()); !error.ok()) return error;
+  if (draining_) return MakeError(Reason::kDraining, "the server admits no sequences");
+  if (worker_->sequences.size() >= options_.max_sequences_per_worker) {
+    return MakeError(Reason::kLimitExceeded, "too many sequences of this worker",
+                     {{"limit", options_.max_sequences_per_worker}});
+  }
+  return {};
+}
+
+EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
+  BeginPlan plan;
+  const auto prompt = static_cast<uint32_t>(op.tokens.size());
+  const uint32_t reused = hit.Tokens(options_.block_tokens);
+  const uint64_t wanted = op.allocate_tokens ? uint64_t{reused} + *op.allocate_tokens : prompt;
+  plan.length = static_cast<uint32_t>(std::min<uint64_t>(wanted, prompt));
+  plan.new_blocks = uint64_t{BlocksFor(plan.length) - hit.whole_blocks} * groups();
+  uint64_t held = plan.new_blocks;
+  const auto count_idle = [&](BlockId block) {
+    if (block != kNoBlock && pool_.AvailableTo(block, worker_->slot)) ++plan.idle_hits;
+  };
+  VisitHitBlocks(hit, worker_->slot, [&](uint32_t, uint32_t, BlockId block) {
+    count_idle(block);
+    held += block != kNoBlock;
+  });
+  if (hit.source != kNoNode) {
+    for (uint32_t group = 0; group < groups(); ++group) {
+      count_idle(VisibleBlock(hit.source, group, worker_->slot));
+    }
+  }
+  if (op.reserve_tokens > 0) {
+    uint64_t per_sequence = 0;
+    for (const GroupSpec& group : options_.groups) {
+      per_sequence += MostBlocksHeld(group, op.reserve_tokens, prompt, options_.block_tokens);
+    }
+    plan.claim_blocks = per_sequence * std::max(1u, op.reserve_sequences);
+    plan.claim_blocks -= std::min(plan.claim_blocks, std::min(per_sequence, held));
+  }
+  plan.hit = std::move(hit);
+  return plan;
+}
+
+// True if the blocks that the plan takes may be taken.
+bool EngineCore::AdmitBegin(const BeginPlan& plan, const Sequence** waiter) {
+  const uint64_t taken = plan.new_blocks + plan.idle_hits;
+  if (taken + plan.claim_blocks > Headroom(nullptr)) return false;
+  if (taken > 0) {
+    *waiter = OldestWaiter(~uint64_t{0});
+    if (*waiter != nullptr) return false;
+  }
+  if (live_sequences_ == 0) return true;
+  const auto kept =
+      static_cast<uint64_t>(options_.watermark * static_cast<double>(pool_.size()));
+  return kept == 0 || pool_.Available(worker_->slot) - taken >= kept;
+}
+
+Error EngineCore::Begin(const BeginOp& op) {
+  if (Error error = ValidateBegin(op); !error.ok()) return error;
+  const std::string key =
+      NamespaceKey(worker_->model_fingerprint, options_.layout_tag, op.namespace_parts);
+  Hit hit;
+  if (!op.skip_cache_read) {
+    hit = FindHit(tree_.FindRoot(key), op.tokens, op.digests, worker_->slot, op.recompute_tail);
+  }
+  BeginPlan plan = PlanBegin(op, std::move(hit));
+  const uint64_t best_hit = plan.hit.whole_blocks;
+  const Sequence* waiter = nullptr;
+  while (!AdmitBegin(plan, &waiter)) {
+    Hit shorter = plan.hit;
+    // Only the copied part can be given up: every whole block given up is needed again.
+    if (waiter != nullptr || shorter.source == kNoNode) {
+      ++counters_.shortages;
+      return ShortageError({.needed = plan.new_blocks + plan.claim_blocks,
+                            .hit_blocks = best_hit,
+                            .idle_hits = plan.idle_hits,
+                            .is_begin = true,
+                            .waiter = waiter});
+    }
+    shorter.source = kNoNode;
+    shorter.partial_tokens = 0;
+    if (has_windows_) FitWindows(shorter, worker_->slot);
+    plan = PlanBegin(op, std::move(shorter));
+  }
+  const uint64_t entries = uint64_t{BlocksFor(plan.length)} * groups();
+  if (worker_->table_entries + entries > options_.max_table_entries_per_worker) {
+    return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
+                     {{"limit", options_.max_table_entries_per_worker}});
+  }
+  Sequence& sequence = CreateSequence(op, plan);
+  HoldHit(sequence, plan.hit);
+  CopyPartial(sequence, plan.hit);
+  for (uint32_t i = plan.hit.whole_blocks; i < BlocksFor(plan.length); ++i) {
+    for (uint32_t group = 0; group < groups(); ++group) {
+      if (sequence.tables[group].size() > i) continue;
+      AddEntry(sequence, group, TakeBlock(group));
+    }
+  }
+  for (uint32_t group = 0; group < groups(); ++group) {
+    for (uint32_t i = 0; i < sequence.tables[group].size(); ++i) {
+      AppendEntry(sequence, group, i, sequence.tables[group][i]);
+    }
+  }
+  if (sequence.claim) UpdateClaim(sequence.claim);
+  out_->begins.push_back({operation_, sequence.committed, plan.hit.partial_tokens, plan.length});
+  ++counters_.begins;
+  if (!op.skip_cache_read) {
+    counters_.prefix_tokens_queried += op.tokens.size();
+    counters_.prefix_tokens_hit_whole += sequence.committed - plan.hit.partial_tokens;
+    counters_.prefix_tokens_hit_partial += plan.hit.partial_tokens;
+  }
+  return {};
+}
+
+Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {
+  auto owned = std::make_unique<Sequence>();
+  Sequence& sequence = *owned;
+  sequence.handle = op.sequence;
+  sequence.worker = worker_->slot;
+  journal_.Save(next_serial_);
+  sequence.serial = next_serial_++;
+  sequence.root = tree_.GetRoot(
+      NamespaceKey(worker_->model_fingerprint, options_.layout_tag, op.namespace_parts));
+  tree_.UseRoot(sequence.root);
+  sequence.committed = plan.hit.Tokens(options_.block_tokens);
+  sequence.length = sequence.reserved = plan.length;
+  sequence.given = static_cast<uint32_t>(op.tokens.size());
+  sequence.sealed = plan.hit.whole_blocks;
+  sequence.node = plan.hit.path.empty() ? sequence.root : plan.hit.path.back();
+  sequence.publishes =
+      worker_->map_memory || options_.memory == PoolMemoryKind::kWorker;
+  sequence.sealed_first.assign(sequence.sealed, false);
+  sequence.touched_step = step_;
+  sequence.length_before_step = sequence.committed;
+  sequence.token_base = sequence.sealed * options_.block_tokens;
+  sequence.tokens.assign(op.tokens.begin() + sequence.token_base, op.tokens.end());
+  sequence.digests = op.digests;
+  sequence.retention = op.retention;
+  sequence.namespace_parts = op.namespace_parts;
+  sequence.tables.resize(groups());
+  sequence.window_start.assign(groups(), 0);
+  if (op.reserve_tokens > 0) {
+    sequence.claim = std::make_shared<Claim>();
+    sequence.claim->worker = worker_->slot;
+    sequence.claim->reserve_tokens = op.reserve_tokens;
+    sequence.claim->forks_left = std::max(1u, op.reserve_sequences) - 1;
+    for (const GroupSpec& group : options_.groups) {
+      sequence.claim->blocks_per_sequence += MostBlocksHeld(
+          group, op.reserve_tokens, op.tokens.size(), options_.block_tokens);
+    }
+    sequence.claim->members = {&sequence};
+  }
+  journal_.Save(live_sequences_);
+  ++live_sequences_;
+  worker_->sequences.emplace(op.sequence, std::move(owned));
+  journal_.OnRollback([worker = worker_, handle = op.sequence] { worker->sequences.erase(handle); });
+  return sequence;
+}
+
+void EngineCore::HoldHit(Sequence& sequence, const Hit& hit) {
+  VisitHitBlocks(hit, worker_->slot, [&](uint32_t group, uint32_t index, BlockId block) {
+    if (block == kNoBlock) {
+      sequence.window_start[group] = index + 1;
+    } else {
+      const Block& record = pool_.Get(block);
+      if (record.state == BlockState::kIdle) {
+        reuse_gap_ns_.Add(uint64_t{pool_.now_ms() - record.idle_since_ms} * 1000000);
+      }
+      Ref(block, worker_->slot);
+      if (!sequence.retention.empty()) ApplyRetention(sequence, block, index);
+    }
+    sequence.tables[group].push_back(block);
+  });
+  for (const std::vector<BlockId>& table : sequence.tables) {
+    journal_.Save(worker_->table_entries);
+    worker_->table_entries += table.size();
+  }
+}
+
+// The partly matching block is copied to a private one, a copy order per group.
+void EngineCore::CopyPartial(Sequence& sequence, const Hit& hit) {
+  if (hit.source == kNoNode) return;
+  sequence.copy_step = step_;
+  // All sources are held before anything is evicted.
+  for (uint32_t group = 0; group < groups(); ++group) {
+    Hold(VisibleBlock(hit.source, group, worker_->slot));
+  }
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId source = VisibleBlock(hit.source, group, worker_->slot);
+    Log(source, LogKind::kCopied);
+    const BlockId destination = TakeBlock(group);
+    AddEntry(sequence, group, destination);
+    Hold(destination);
+    Log(destination, LogKind::kCopied);
+    out_->copies.push_back({group, source, destination, hit.partial_tokens});
+    ++counters_.copies;
+    counters_.copied_tokens += hit.partial_tokens;
+  }
+}
+
+}  // namespace quire

@@ -1,0 +1,262 @@
+// Commit, seal, publish and deduplicate (P5, P6), and window exits (E7).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/engine/engine_core.h"
+
+namespace quire {
+
+Error EngineCore::Commit(const CommitOp& op) {
+  Error error;
+  Sequence* sequence = FindAt(op.sequence, op.start_length, error);
+  if (sequence == nullptr) return error;
+  if (op.committed_length > sequence->length) {
+    return InvalidArgument("committed_length", "beyond the length of the sequence",
+                           {{"limit", sequence->length}, {"given", op.committed_length}});
+  }
+  if (op.committed_length < sequence->committed) {
+    return InvalidArgument("committed_length", "below what is committed already",
+                           {{"limit", sequence->committed}, {"given", op.committed_length}});
+  }
+  const uint32_t entered =
+      sequence->touched_step == step_ ? sequence->length_before_step : sequence->length;
+  if (op.committed_length > std::max(entered, sequence->committed)) {
+    return MakeError(Reason::kNotComputed,
+                     absl::StrCat("tokens from ", entered, " on entered in this step"),
+                     {{"computed", entered}, {"committed_length", op.committed_length}});
+  }
+  Touch(*sequence);
+  CommitTo(*sequence, op.committed_length);
+  return {};
+}
+
+void EngineCore::CommitTo(Sequence& sequence, uint32_t committed) {
+  if (committed <= sequence.committed) return;
+  sequence.committed = committed;
+  const uint32_t full_blocks = committed / options_.block_tokens;
+  while (sequence.publishes && sequence.sealed < full_blocks) SealNext(sequence);
+  const uint32_t base = sequence.sealed * options_.block_tokens;
+  // Tokens that the tree has now go in larger pieces.
+  if (base - sequence.token_base >= 1024 || base - sequence.token_base == sequence.tokens.size()) {
+    sequence.tokens.erase(sequence.tokens.begin(),
+                          sequence.tokens.begin() + (base - sequence.token_base));
+    sequence.token_base = base;
+  }
+  if (has_windows_) LeaveWindows(sequence);
+}
+
+void EngineCore::SealNext(Sequence& sequence) {
+  std::vector<DigestMark> marks;
+  const ContentView content = ContentAt(sequence, sequence.sealed, marks);
+  NodeId node = tree_.FindChild(sequence.node, content);
+  const bool new_node = node == kNoNode;
+  if (new_node) node = tree_.AddChild(sequence.node, content, sequence.worker);
+  const bool visible = !new_node && Visible(node, sequence.worker);
+  if (visible) {
+    MergeInto(sequence, node);
+  } else {
+    AddSealed(sequence, node, new_node);
+  }
+  sequence.sealed_first.push_back(!visible);
+  sequence.node = node;
+  ++sequence.sealed;
+  if (has_windows_ && new_node) {
+    LeafChanged(tree_.Get(node).parent);
+    LeafChanged(node);
+  }
+}
+
+// The worker's blocks become the node's, or a variant beside those of another worker.
+void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
+  NodeVariant variant{sequence.worker, std::vector<BlockId>(groups(), kNoBlock)};
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId block = sequence.tables[group][sequence.sealed];
+    if (block == kNoBlock) continue;
+    Block& record = pool_.Mut(block);
+    record.node = node;
+    record.owner = sequence.worker;
+    record.seal_step = static_cast<uint32_t>(step_);
+    record.Set(kSealedFlag | kPendingFlag, true);
+    record.Set(kVariantFlag, !new_node);
+    if (new_node) tree_.SetBlock(node, group, block);
+    variant.blocks[group] = block;
+    ApplyRetention(sequence, block, sequence.sealed);
+    pool_.Settle(block);
+    Log(block, LogKind::kSealed);
+    ++counters_.blocks_sealed;
+  }
+  if (!new_node) tree_.SetVariant(node, std::move(variant));
+}
+
+// The content is there already: the tables use the existing blocks, the duplicates go. A window block
+// that the node has lost is taken over.
+void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
+  const uint32_t index = sequence.sealed;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId own = sequence.tables[group][index];
+    const BlockId existing = VisibleBlock(node, group, sequence.worker);
+    if (own == kNoBlock || own == existing) continue;
+    if (existing != kNoBlock) {
+      ApplyRetention(sequence, existing, index);
+      Remap(own, existing, sequence.worker, index);
+      continue;
+    }
+    Block& record = pool_.Mut(own);
+    record.node = node;
+    record.owner = sequence.worker;
+    record.seal_step = static_cast<uint32_t>(step_);
+    record.Set(kSealedFlag | kPendingFlag, true);
+    const bool in_node = tree_.Get(node).owner == sequence.worker;
+    record.Set(kVariantFlag, !in_node);
+    if (in_node) {
+      tree_.SetBlock(node, group, own);
+      BlockPlaced(node, group);
+    } else {
+      const NodeVariant* before = tree_.VariantOf(node, sequence.worker);
+      NodeVariant variant{sequence.worker, std::vector<BlockId>(groups(), kNoBlock)};
+      if (before != nullptr) variant = *before;
+      variant.blocks[group] = own;
+      tree_.SetVariant(node, std::move(variant));
+    }
+    ApplyRetention(sequence, own, index);
+    pool_.Settle(own);
+    Log(own, LogKind::kSealed);
+    ++counters_.blocks_sealed;
+  }
+}
+
+void EngineCore::ApplyRetention(const Sequence& sequence, BlockId block, uint32_t index) {
+  if (sequence.retention.empty()) return;
+  const auto retention = RetentionOfBlock(sequence.retention, index, options_.block_tokens);
+  if (!retention) return;
+  pool_.SetRetention(block, retention->priority,
+                     retention->duration ? &*retention->duration : nullptr);
+}
+
+// --- Publishing ---
+
+// The step that sealed the block is complete: the content becomes public, unless another worker's is.
+void EngineCore::Publish(BlockId block, WorkerSlot worker) {
+  const NodeId node = pool_.Get(block).node;
+  if (!pool_.Get(block).Has(kVariantFlag)) {
+    PublishNode(node);
+    return;
+  }
+  if (tree_.Get(node).owner == kNoWorker) {
+    PublishVariant(node, block, worker);
+  } else {
+    SwapVariantIn(node, worker);
+    PublishNode(node);
+  }
+}
+
+void EngineCore::PublishNode(NodeId node) {
+  tree_.SetOwner(node, kNoWorker);
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId block = tree_.BlockOf(node, group);
+    if (block == kNoBlock) continue;
+    pool_.Mut(block).Set(kPendingFlag, false);
+    pool_.Settle(block);
+  }
+}
+
+void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
+  const uint32_t group = pool_.Get(block).group;
+  NodeVariant variant = *tree_.VariantOf(node, worker);
+  variant.blocks[group] = kNoBlock;
+  const bool empty = std::all_of(variant.blocks.begin(), variant.blocks.end(),
+                                 [](BlockId b) { return b == kNoBlock; });
+  if (empty) {
+    tree_.RemoveVariant(node, worker);
+  } else {
+    tree_.SetVariant(node, std::move(variant));
+  }
+  const BlockId existing = tree_.BlockOf(node, group);
+  Block& record = pool_.Mut(block);
+  record.Set(kPendingFlag | kVariantFlag, false);
+  if (existing == kNoBlock) {
+    tree_.SetBlock(node, group, block);
+    BlockPlaced(node, group);
+    pool_.Settle(block);
+    return;
+  }
+  record.node = kNoNode;
+  pool_.Settle(block);
+  if (record.table_refs > 0) Remap(block, existing, worker, tree_.Get(node).depth);
+}
+
+// The worker's variant becomes the node's content; what was there becomes a variant.
+void EngineCore::SwapVariantIn(NodeId node, WorkerSlot worker) {
+  const WorkerSlot other = tree_.Get(node).owner;
+  const NodeVariant incoming = *tree_.VariantOf(node, worker);
+  NodeVariant outgoing{other, std::vector<BlockId>(groups(), kNoBlock)};
+  tree_.RemoveVariant(node, worker);
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId before = tree_.BlockOf(node, group);
+    outgoing.blocks[group] = before;
+    tree_.SetBlock(node, group, incoming.blocks[group]);
+    if (before != kNoBlock) {
+      pool_.Mut(before).Set(kVariantFlag, true);
+      pool_.Mut(before).Set(kGuardedFlag, false);
+      pool_.Settle(before);
+    }
+    if (incoming.blocks[group] == kNoBlock) continue;
+    pool_.Mut(incoming.blocks[group]).Set(kVariantFlag, false);
+    BlockPlaced(node, group);
+    pool_.Settle(incoming.blocks[group]);
+  }
+  tree_.SetOwner(node, worker);
+  if (other != kNoWorker) tree_.SetVariant(node, std::move(outgoing));
+  if (has_windows_) LeafChanged(node);
+}
+
+// Every table of the worker that holds `from` (at `index`) holds `to` from now on.
+void EngineCore::Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index) {
+  WorkerState& state = *workers_[worker];
+  const uint32_t group = pool_.Get(from).group;
+  const bool in_step = out_ != nullptr && worker_ == &state;
+  uint32_t left = pool_.RefsOf(from, worker);
+  for (auto& [handle, owned] : state.sequences) {
+    if (left == 0) break;
+    Sequence& sequence = *owned;
+    std::vector<BlockId>& table = sequence.tables[group];
+    if (index >= table.size() || table[index] != from) continue;
+    --left;
+    SaveSequence(sequence);
+    table[index] = to;
+    Ref(to, worker);
+    if (in_step) {
+      AppendEntry(sequence, group, index, to);
+      Unref(from, worker, step_);
+    } else {
+      state.unreported.push_back({handle, group, index, to});
+      Unref(from, worker, kUnreportedStep);
+      if (left == 0) state.unreported_releases.push_back(from);
+    }
+  }
+  ++counters_.blocks_deduplicated;
+}
+
+// --- Windows ---
+
+void EngineCore::LeaveWindows(Sequence& sequence) {
+  for (uint32_t group = 0; group < groups(); ++group) {
+    if (!IsWindow(group)) continue;
+    std::vector<BlockId>& table = sequence.tables[group];
+    const uint32_t first =
+        std::min(FirstNeededBlock(options_.groups[group].window_tokens, sequence.committed,
+                                  options_.block_tokens, options_.window_slack_tokens),
+                 static_cast<uint32_t>(table.size()));
+    for (uint32_t i = sequence.window_start[group]; i < first; ++i) {
+      const BlockId block = table[i];
+      table[i] = kNoBlock;
+      sequence.window_start[group] = i + 1;
+      if (block == kNoBlock) continue;
+      AppendEntry(sequence, group, i, kNoBlock);
+      Unref(block, sequence.worker, step_);
+    }
+  }
+  if (sequence.claim) UpdateClaim(sequence.claim);
+}
+
+}  // namespace quire

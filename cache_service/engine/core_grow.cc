@@ -1,0 +1,312 @@
+// Growth: advance, extend, look-ahead, and who may take a block (P5, P9, P10).
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "cache_service/engine/engine_core.h"
+
+namespace quire {
+
+// --- Advance ---
+
+void EngineCore::Advance(const AdvanceOp& op) {
+  const size_t entries = op.sequences.size();
+  uint64_t token_sum = op.token_counts.empty() ? entries : 0;
+  for (const uint32_t count : op.token_counts) token_sum += count;
+  if (op.start_lengths.size() != entries ||
+      (!op.token_counts.empty() && op.token_counts.size() != entries) ||
+      (!op.aheads.empty() && op.aheads.size() != entries) || op.tokens.size() != token_sum) {
+    FailOperation(InvalidArgument("advance", "columns differ in length",
+                                  {{"sequences", entries},
+                                   {"start_lengths", op.start_lengths.size()},
+                                   {"tokens", op.tokens.size()},
+                                   {"token_counts", token_sum},
+                                   {"aheads", op.aheads.size()}}),
+                  nullptr);
+    return;
+  }
+  size_t first = 0;
+  for (uint32_t entry = 0; entry < entries; ++entry) {
+    const uint32_t count = op.token_counts.empty() ? 1 : op.token_counts[entry];
+    AdvanceEntry(op, entry, op.tokens.subspan(first, count));
+    first += count;
+  }
+}
+
+void EngineCore::AdvanceEntry(const AdvanceOp& op, uint32_t entry,
+                              std::span<const TokenId> tokens) {
+  Error error;
+  Sequence* found = FindAt(op.sequences[entry], op.start_lengths[entry], error);
+  if (found == nullptr) {
+    const Sequence* existing = Find(op.sequences[entry]);
+    FailOperation(std::move(error), existing, entry);
+    return;
+  }
+  Sequence& sequence = *found;
+  const uint64_t length = uint64_t{sequence.length} + tokens.size();
+  if (!tokens.empty() && sequence.length < sequence.given) {
+    FailOperation(InvalidArgument("tokens", "the begin's tokens have not all entered",
+                                  {{"given", sequence.given}, {"length", sequence.length}}),
+                  &sequence, entry);
+    return;
+  }
+  if (length > options_.max_sequence_tokens) {
+    FailOperation(InvalidArgument("tokens", "longer than max_sequence_tokens",
+                                  {{"limit", options_.max_sequence_tokens}, {"given", length}}),
+                  &sequence, entry);
+    return;
+  }
+  Touch(sequence);
+  CommitTo(sequence, std::max(sequence.committed, sequence.length_before_step));
+  const auto new_length = static_cast<uint32_t>(length);
+  if (new_length > sequence.reserved) {
+    if (Error grown = Grow(sequence, new_length, true); !grown.ok()) {
+      FailOperation(std::move(grown), &sequence, entry, AdvancePart::kEnter);
+      return;
+    }
+  }
+  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+  sequence.length = new_length;
+  if (!tokens.empty()) sequence.given = new_length;
+  const uint32_t ahead = op.aheads.empty() ? op.ahead : op.aheads[entry];
+  const auto slots = static_cast<uint32_t>(
+      std::min<uint64_t>(uint64_t{new_length} + ahead, options_.max_sequence_tokens));
+  if (ahead == 0 || slots <= sequence.reserved) return;
+  if (Error grown = Grow(sequence, slots, false); !grown.ok()) {
+    FailOperation(std::move(grown), &sequence, entry, AdvancePart::kAhead);
+  }
+}
+
+Error EngineCore::Extend(const ExtendOp& op) {
+  Error error;
+  Sequence* sequence = FindAt(op.sequence, op.start_length, error);
+  if (sequence == nullptr) return error;
+  Touch(*sequence);
+  const uint32_t slots = std::min(op.slots, options_.max_sequence_tokens);
+  if (slots > sequence->reserved) {
+    if (Error grown = Grow(*sequence, slots, true); !grown.ok()) return grown;
+  }
+  if (sequence->length < sequence->given) {
+    sequence->length = std::max(sequence->length, std::min(sequence->given, slots));
+  }
+  return {};
+}
+
+// --- Slots ---
+
+// A partly filled last block that others use, or that the tree has, is copied before it is written.
+bool EngineCore::TailNeedsCopy(const Sequence& sequence) const {
+  if (sequence.length % options_.block_tokens == 0) return false;
+  const uint32_t index = sequence.length / options_.block_tokens;
+  const Block& tail = pool_.Get(sequence.tables[0][index]);
+  return tail.table_refs > 1 || tail.Has(kSealedFlag);
+}
+
+Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
+  const uint32_t block_count = BlocksFor(slots);
+  const auto held = static_cast<uint32_t>(sequence.tables[0].size());
+  const bool copy = TailNeedsCopy(sequence);
+  const uint64_t needed = uint64_t{std::max(block_count, held) - held + (copy ? 1u : 0u)} * groups();
+  if (needed > 0) {
+    if (copy && sequence.length > sequence.length_before_step) {
+      return MakeError(Reason::kNotComputed, "the shared last block has tokens of this step",
+                       {{"length", sequence.length},
+                        {"computed", sequence.length_before_step}});
+    }
+    if (worker_->table_entries + needed > options_.max_table_entries_per_worker) {
+      return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
+                       {{"limit", options_.max_table_entries_per_worker}});
+    }
+    const bool claimed = sequence.claim != nullptr && slots <= sequence.claim->reserve_tokens &&
+                         needed <= sequence.claim->remaining;
+    const Sequence* waiter = claimed ? nullptr : OldestWaiter(sequence.serial);
+    if (waiter != nullptr || needed > Headroom(claimed ? sequence.claim.get() : nullptr)) {
+      ++counters_.shortages;
+      if (wait) AddWaiter(sequence);
+      return ShortageError({.needed = needed,
+                            .own_claim = sequence.claim ? sequence.claim->remaining : 0,
+                            .waiter = waiter});
+    }
+    if (wait) RemoveWaiter(sequence);
+    if (copy) CopyTail(sequence, sequence.length % options_.block_tokens);
+    for (uint32_t i = held; i < block_count; ++i) {
+      for (uint32_t group = 0; group < groups(); ++group) {
+        const BlockId block = TakeBlock(group);
+        AddEntry(sequence, group, block);
+        AppendEntry(sequence, group, i, block);
+      }
+    }
+    if (sequence.claim) UpdateClaim(sequence.claim);
+  }
+  sequence.reserved = std::max(sequence.reserved, slots);
+  return {};
+}
+
+void EngineCore::CopyTail(Sequence& sequence, uint32_t tokens) {
+  const uint32_t index = sequence.length / options_.block_tokens;
+  const bool shared = pool_.Get(sequence.tables[0][index]).table_refs > 1;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId source = sequence.tables[group][index];
+    Hold(source);
+    const BlockId destination = TakeBlock(group);
+    sequence.tables[group][index] = destination;
+    Ref(destination, worker_->slot);
+    Unref(source, worker_->slot, step_);
+    AppendEntry(sequence, group, index, destination);
+    Log(source, LogKind::kCopied);
+    Hold(destination);
+    Log(destination, LogKind::kCopied);
+    EmitCopy(group, source, destination, tokens);
+  }
+  if (sequence.claim && shared && sequence.claim->copies_due > 0) {
+    journal_.Save(sequence.claim->copies_due);
+    --sequence.claim->copies_due;
+  }
+}
+
+void EngineCore::EmitCopy(uint32_t group, BlockId source, BlockId destination, uint32_t tokens) {
+  out_->copies.push_back({group, source, destination, tokens});
+  ++counters_.copies;
+  counters_.copied_tokens += tokens;
+}
+
+void EngineCore::AddEntry(Sequence& sequence, uint32_t group, BlockId block) {
+  sequence.tables[group].push_back(block);
+  journal_.Save(worker_->table_entries);
+  ++worker_->table_entries;
+  Ref(block, worker_->slot);
+}
+
+// --- Who may take a block ---
+
+// Claims of other workers that blocks open to all must cover: what their own releases fence serves
+// only themselves.
+uint64_t EngineCore::ClaimedElsewhere() const {
+  if (claimed_ == worker_->claimed) return 0;
+  uint64_t claimed = 0;
+  for (const auto& worker : workers_) {
+    if (worker == nullptr || worker.get() == worker_) continue;
+    const uint64_t own = pool_.OwnFree(worker->slot) + pool_.OwnEvictable(worker->slot);
+    if (worker->claimed > own) claimed += worker->claimed - own;
+  }
+  return claimed;
+}
+
+// Blocks that the current worker may take: what is available to it, less what is promised to others.
+uint64_t EngineCore::Headroom(const Claim* claim) const {
+  const uint64_t open = pool_.OpenFree() + pool_.OpenEvictable();
+  const uint64_t own = pool_.OwnFree(worker_->slot) + pool_.OwnEvictable(worker_->slot);
+  const uint64_t elsewhere = ClaimedElsewhere();
+  const uint64_t usable = own + (open > elsewhere ? open - elsewhere : 0);
+  const uint64_t claimed = worker_->claimed - (claim != nullptr ? claim->remaining : 0);
+  return usable > claimed ? usable - claimed : 0;
+}
+
+BlockId EngineCore::TakeBlock(uint32_t group) {
+  const uint64_t open = pool_.OpenFree() + pool_.OpenEvictable();
+  const bool only_own = open <= ClaimedElsewhere();
+  BlockId block = pool_.TakeFree(worker_->slot, only_own);
+  if (block == kNoBlock) block = EvictOne(only_own);
+  pool_.Mut(block).group = static_cast<uint8_t>(group);
+  ++counters_.blocks_allocated;
+  return block;
+}
+
+BlockId EngineCore::EvictOne(bool only_own) {
+  BlockId victim = pool_.FirstVictim(worker_->slot, only_own);
+  while (IsNeeded(victim)) {
+    pool_.Park(victim);
+    victim = pool_.FirstVictim(worker_->slot, only_own);
+  }
+  CountEviction(pool_.Get(victim), pool_.Get(victim).Has(kDeadFlag) ? EvictionReason::kDead
+                                                                    : EvictionReason::kCapacity);
+  EvictBlock(victim);
+  pool_.TakeEvicted(victim);
+  return victim;
+}
+
+// The oldest sequence that waits for a block and began before `before_serial`.
+const Sequence* EngineCore::OldestWaiter(uint64_t before_serial) {
+  while (!waiters_.empty()) {
+    const auto oldest = waiters_.begin();
+    if (now_ - oldest->second.last_refused <= 2 * options_.retry_interval) {
+      return oldest->first < before_serial ? oldest->second.sequence : nullptr;
+    }
+    RemoveWaiter(*oldest->second.sequence);
+  }
+  return nullptr;
+}
+
+void EngineCore::AddWaiter(Sequence& sequence) {
+  if (journal_.active()) {
+    journal_.OnRollback([this, copy = waiters_] { waiters_ = copy; });
+  }
+  waiters_[sequence.serial] = {&sequence, now_};
+}
+
+void EngineCore::RemoveWaiter(const Sequence& sequence) {
+  if (waiters_.empty() || !waiters_.contains(sequence.serial)) return;
+  if (journal_.active()) {
+    journal_.OnRollback([this, copy = waiters_] { waiters_ = copy; });
+  }
+  waiters_.erase(sequence.serial);
+}
+
+Error EngineCore::ShortageError(const Shortage& shortage) const {
+  const PoolCounts counts = CountsFor(*worker_);
+  const uint64_t evictable = counts.evictable - std::min<uint64_t>(counts.evictable, shortage.idle_hits);
+  const uint64_t claimed = claimed_ - shortage.own_claim;
+  Error error = MakeError(
+      Reason::kPoolExhausted,
+      absl::StrCat("needs ", shortage.needed, " blocks; free ", counts.free, ", evictable ",
+                   evictable, ", claimed by others ", claimed, ", held by the caller ",
+                   pool_.HeldBy(worker_->slot), ", fenced ", counts.fenced),
+      {{"needed", shortage.needed},
+       {"free", counts.free},
+       {"evictable", evictable},
+       {"claimed_by_others", claimed},
+       {"held_by_caller", pool_.HeldBy(worker_->slot)},
+       {"fenced", counts.fenced},
+       {"retry_after_ms",
+        std::chrono::duration_cast<std::chrono::milliseconds>(options_.retry_interval).count()}});
+  if (shortage.is_begin) error.details.emplace_back("reusable_blocks", shortage.hit_blocks);
+  if (shortage.waiter != nullptr) {
+    error.details.emplace_back("waiting_worker", workers_[shortage.waiter->worker]->name);
+    error.details.emplace_back("waiting_sequence", shortage.waiter->handle);
+  }
+  return error;
+}
+
+// --- Claims ---
+
+// What the claim still promises: the rest of each member, copies of shared tails, and forks to come.
+void EngineCore::UpdateClaim(const std::shared_ptr<Claim>& claim) {
+  uint64_t remaining = claim->copies_due + claim->forks_left * claim->blocks_per_sequence;
+  if (claim->members.empty()) remaining = 0;
+  for (const Sequence* member : claim->members) {
+    uint64_t held = 0;
+    for (uint32_t group = 0; group < groups(); ++group) {
+      held += member->tables[group].size() - member->window_start[group];
+    }
+    remaining += claim->blocks_per_sequence - std::min(claim->blocks_per_sequence, held);
+  }
+  journal_.Save(claimed_);
+  WorkerState& worker = *workers_[claim->worker];
+  journal_.Save(worker.claimed);
+  journal_.Save(claim->remaining);
+  claimed_ += remaining - claim->remaining;
+  worker.claimed += remaining - claim->remaining;
+  claim->remaining = remaining;
+}
+
+void EngineCore::LeaveClaim(Sequence& sequence) {
+  if (sequence.claim == nullptr) return;
+  const std::shared_ptr<Claim> claim = sequence.claim;
+  if (journal_.active()) {
+    journal_.OnRollback([claim, members = claim->members] { claim->members = members; });
+  }
+  std::erase(claim->members, &sequence);
+  UpdateClaim(claim);
+}
+
+}  // namespace quire

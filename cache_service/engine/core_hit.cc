@@ -1,0 +1,103 @@
+// What a prompt finds in the tree: token-exact, cut to what every window group accepts (P4, E5, E7).
+#include <algorithm>
+
+#include "cache_service/engine/engine_core.h"
+
+namespace quire {
+
+bool EngineCore::Visible(NodeId node, WorkerSlot worker) const {
+  const Node& record = tree_.Get(node);
+  return record.owner == kNoWorker || record.owner == worker ||
+         (record.has_variants && tree_.VariantOf(node, worker) != nullptr);
+}
+
+BlockId EngineCore::VisibleBlock(NodeId node, uint32_t group, WorkerSlot worker) const {
+  const Node& record = tree_.Get(node);
+  if (record.owner == kNoWorker || record.owner == worker) {
+    const BlockId block = tree_.BlockOf(node, group);
+    if (block != kNoBlock || !record.has_variants) return block;
+  }
+  const NodeVariant* variant = tree_.VariantOf(node, worker);
+  return variant == nullptr ? kNoBlock : variant->blocks[group];
+}
+
+EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens,
+                                    std::span<const DigestRange> digests, WorkerSlot worker,
+                                    uint32_t recompute_tail) const {
+  Hit hit;
+  if (root == kNoNode) return hit;
+  const uint32_t block_tokens = options_.block_tokens;
+  const auto length = static_cast<uint32_t>(tokens.size());
+  std::vector<DigestMark> marks;
+  const auto content = [&](uint32_t first, uint32_t count) {
+    ContentView view{tokens.data() + first, count, {}};
+    if (!digests.empty()) {
+      marks = MarksOf(digests, first, count);
+      view.marks = marks;
+    }
+    return view;
+  };
+  hit.path.reserve(length / block_tokens);
+  NodeId node = root;
+  uint32_t matched = 0;
+  while (matched + block_tokens <= length) {
+    const NodeId child = tree_.FindChild(node, content(matched, block_tokens));
+    if (child == kNoNode || !Visible(child, worker)) break;
+    hit.path.push_back(child);
+    node = child;
+    matched += block_tokens;
+  }
+  NodeId partial = kNoNode;
+  const ContentView rest = content(matched, std::min(block_tokens, length - matched));
+  tree_.VisitPartial(node, rest, [&](NodeId child, uint32_t common) {
+    if (!Visible(child, worker)) return false;
+    partial = child;
+    matched += common;
+    return true;
+  });
+  // The last token is always computed, because its logits are wanted.
+  uint32_t reuse = matched > recompute_tail ? matched - recompute_tail : 0;
+  reuse = std::min(reuse, length - 1);
+  hit.whole_blocks = reuse / block_tokens;
+  hit.partial_tokens = reuse % block_tokens;
+  if (hit.partial_tokens > 0) {
+    hit.source = hit.whole_blocks < hit.path.size() ? hit.path[hit.whole_blocks] : partial;
+  }
+  hit.path.resize(hit.whole_blocks);
+  if (has_windows_) FitWindows(hit, worker);
+  return hit;
+}
+
+// False if a block that the window behind the hit touches is not there; names the last such block.
+bool EngineCore::WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& missing_block) const {
+  const uint32_t length = hit.Tokens(options_.block_tokens);
+  for (uint32_t group = 0; group < groups(); ++group) {
+    if (!IsWindow(group)) continue;
+    if (hit.source != kNoNode && VisibleBlock(hit.source, group, worker) == kNoBlock) {
+      missing_block = hit.whole_blocks;
+      return false;
+    }
+    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
+                                            options_.block_tokens);
+    for (uint32_t i = hit.whole_blocks; i-- > first;) {
+      if (VisibleBlock(hit.path[i], group, worker) != kNoBlock) continue;
+      missing_block = i;
+      return false;
+    }
+  }
+  return true;
+}
+
+// Shortens the hit to the longest one that every window group accepts.
+void EngineCore::FitWindows(Hit& hit, WorkerSlot worker) const {
+  uint32_t missing = 0;
+  while (hit.Tokens(options_.block_tokens) > 0 && !WindowsResident(hit, worker, missing)) {
+    // A whole hit beyond the missing block and not past its window would need it too.
+    if (hit.source == kNoNode) hit.whole_blocks = std::min(missing, hit.whole_blocks);
+    hit.source = kNoNode;
+    hit.partial_tokens = 0;
+    hit.path.resize(hit.whole_blocks);
+  }
+}
+
+}  // namespace quire

@@ -1,0 +1,220 @@
+// Truncate and finish: what a sequence lets go (P8, P9, E2, E10).
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/engine/engine_core.h"
+
+namespace quire {
+
+// --- Truncate ---
+
+// A shorter sequence needs the blocks in the window behind its new length; those that left the table
+// may still be in the tree.
+Error EngineCore::CheckWindow(const Sequence& sequence, uint32_t length) {
+  const auto missing_at = [&](uint32_t group, uint32_t index) {
+    if (index >= sequence.window_start[group]) return false;
+    NodeId node = sequence.publishes ? sequence.node : kNoNode;
+    for (uint32_t depth = sequence.sealed; node != kNoNode && depth > index + 1; --depth) {
+      node = tree_.Get(node).parent;
+    }
+    return node == kNoNode || VisibleBlock(node, group, sequence.worker) == kNoBlock;
+  };
+  const auto missing_before = [&](uint32_t tokens, uint32_t& missing) {
+    for (uint32_t group = 0; group < groups(); ++group) {
+      if (!IsWindow(group)) continue;
+      const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, tokens,
+                                              options_.block_tokens);
+      for (uint32_t i = std::min(BlocksFor(tokens), sequence.window_start[group]); i-- > first;) {
+        if (missing_at(group, i)) {
+          missing = i;
+          return true;
+        }
+      }
+    }
+    return false;
+  };
+  uint32_t missing = 0;
+  if (!missing_before(length, missing)) return {};
+  uint32_t longest = missing * options_.block_tokens;
+  while (longest > 0 && missing_before(longest, missing)) longest = missing * options_.block_tokens;
+  return MakeError(Reason::kWindowLost,
+                   absl::StrCat("window block ", missing, " is gone; length ", longest, " works"),
+                   {{"length", length}, {"longest_length", longest}});
+}
+
+void EngineCore::ReattachWindow(Sequence& sequence, uint32_t length) {
+  for (uint32_t group = 0; group < groups(); ++group) {
+    if (!IsWindow(group)) continue;
+    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
+                                            options_.block_tokens, options_.window_slack_tokens);
+    const uint32_t hard_first = FirstNeededBlock(options_.groups[group].window_tokens, length,
+                                                 options_.block_tokens);
+    const uint32_t end = std::min(BlocksFor(length), sequence.window_start[group]);
+    NodeId node = sequence.node;
+    for (uint32_t depth = sequence.sealed; depth > end; --depth) node = tree_.Get(node).parent;
+    uint32_t start = end;
+    for (uint32_t i = end; i-- > first; node = tree_.Get(node).parent) {
+      const BlockId block = VisibleBlock(node, group, sequence.worker);
+      if (block == kNoBlock && i < hard_first) break;
+      sequence.tables[group][i] = block;
+      Ref(block, sequence.worker);
+      start = i;
+    }
+    for (uint32_t i = start; i < end; ++i) {
+      AppendEntry(sequence, group, i, sequence.tables[group][i]);
+    }
+    sequence.window_start[group] = start;
+  }
+}
+
+Error EngineCore::Truncate(const TruncateOp& op) {
+  Error error;
+  Sequence* sequence = FindAt(op.sequence, op.start_length, error);
+  if (sequence == nullptr) return error;
+  if (op.length > sequence->length) {
+    return InvalidArgument("length", "beyond the length of the sequence",
+                           {{"limit", sequence->length}, {"given", op.length}});
+  }
+  if (has_windows_) {
+    if (Error lost = CheckWindow(*sequence, op.length); !lost.ok()) return lost;
+  }
+  Touch(*sequence);
+  if (has_windows_) ReattachWindow(*sequence, op.length);
+  Shorten(*sequence, op.length);
+  if (sequence->claim) UpdateClaim(sequence->claim);
+  return {};
+}
+
+void EngineCore::Shorten(Sequence& sequence, uint32_t length) {
+  ReleaseTable(sequence, BlocksFor(length));
+  const uint32_t sealed = std::min(sequence.sealed, length / options_.block_tokens);
+  if (length < sequence.token_base) {
+    // The tokens of the block that is now partial are in the tree.
+    NodeId node = sequence.node;
+    for (uint32_t depth = sequence.sealed; node != kNoNode && depth > sealed + 1; --depth) {
+      node = tree_.Get(node).parent;
+    }
+    sequence.token_base = sealed * options_.block_tokens;
+    const uint32_t count = length - sequence.token_base;
+    if (node != kNoNode && count > 0) {
+      const TokenId* tokens = tree_.ContentOf(node).tokens;
+      sequence.tokens.assign(tokens, tokens + count);
+    } else {
+      sequence.tokens.assign(count, 0);
+    }
+  } else {
+    sequence.tokens.resize(length - sequence.token_base);
+  }
+  for (; sequence.sealed > sealed; --sequence.sealed) {
+    if (sequence.node != kNoNode) sequence.node = tree_.Get(sequence.node).parent;
+  }
+  sequence.sealed_first.resize(sealed);
+  for (uint32_t& start : sequence.window_start) start = std::min(start, BlocksFor(length));
+  for (DigestRange& range : sequence.digests) range.end = std::min(range.end, length);
+  std::erase_if(sequence.digests, [](const DigestRange& range) { return range.start >= range.end; });
+  sequence.length = sequence.reserved = sequence.given = length;
+  sequence.committed = std::min(sequence.committed, length);
+  sequence.length_before_step = std::min(sequence.length_before_step, length);
+}
+
+// --- Releasing table entries ---
+
+void EngineCore::ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index) {
+  const BlockId block = sequence.tables[group][index];
+  if (block == kNoBlock) return;
+  // While the copy made by its begin is not complete, the path to the source stays held.
+  if (sequence.copy_step > workers_[sequence.worker]->completed_step &&
+      pool_.Get(block).node != kNoNode && step_ > 0 && worker_ != nullptr) {
+    Hold(block);
+    LogAt(sequence.copy_step, block, LogKind::kCopied);
+  }
+  Unref(block, sequence.worker, out_ != nullptr ? step_ : 0);
+}
+
+// From the tail to the root, so that the deepest block is the oldest; at one position the
+// full-attention blocks go before the window blocks.
+void EngineCore::ReleaseTable(Sequence& sequence, uint32_t from_index) {
+  WorkerState& worker = *workers_[sequence.worker];
+  const auto size = static_cast<uint32_t>(sequence.tables[0].size());
+  for (uint32_t i = size; i-- > from_index;) {
+    for (const bool window : {false, true}) {
+      for (uint32_t group = 0; group < groups(); ++group) {
+        if (IsWindow(group) == window) ReleaseEntry(sequence, group, i);
+      }
+    }
+  }
+  if (from_index >= size) return;
+  for (std::vector<BlockId>& table : sequence.tables) table.resize(from_index);
+  journal_.Save(worker.table_entries);
+  worker.table_entries -= uint64_t{size - from_index} * groups();
+}
+
+// --- Finish ---
+
+Error EngineCore::Finish(const FinishOp& op) {
+  Sequence* sequence = Find(op.sequence);
+  if (sequence == nullptr) {
+    return MakeError(Reason::kSequenceNotFound, absl::StrCat("no sequence ", op.sequence),
+                     {{"sequence", op.sequence}});
+  }
+  if (Error error = ValidateRetention(op.retention); !error.ok()) return error;
+  SaveSequence(*sequence);
+  if (!op.retention.empty()) {
+    sequence->retention = op.retention;
+    for (uint32_t group = 0; group < groups(); ++group) {
+      for (uint32_t i = 0; i < sequence->sealed; ++i) {
+        const BlockId block = sequence->tables[group][i];
+        if (block != kNoBlock && pool_.Get(block).node != kNoNode) {
+          ApplyRetention(*sequence, block, i);
+        }
+      }
+    }
+  }
+  if (waiters_.contains(sequence->serial)) ++counters_.preemptions;
+  ++counters_.finishes;
+  EndSequence(*sequence, op.drop);
+  return {};
+}
+
+void EngineCore::EndSequence(Sequence& sequence, bool drop) {
+  WorkerState& worker = *workers_[sequence.worker];
+  RemoveWaiter(sequence);
+  const uint32_t sealed = sequence.sealed;
+  NodeId node = sequence.publishes ? sequence.node : kNoNode;
+  ReleaseTable(sequence, 0);
+  for (uint32_t i = sealed; drop && node != kNoNode && i-- > 0;) {
+    const NodeId parent = tree_.Get(node).parent;
+    if (!sequence.sealed_first[i] || !DropNode(node, sequence.worker)) break;
+    node = parent;
+  }
+  LeaveClaim(sequence);
+  tree_.ReleaseRoot(sequence.root);
+  journal_.Save(live_sequences_);
+  --live_sequences_;
+  const auto found = worker.sequences.find(sequence.handle);
+  if (journal_.active()) {
+    auto kept = std::make_shared<std::unique_ptr<Sequence>>(std::move(found->second));
+    journal_.OnRollback([&worker, kept] {
+      const SequenceHandle handle = (*kept)->handle;
+      worker.sequences[handle] = std::move(*kept);
+    });
+  }
+  worker.sequences.erase(found);
+}
+
+// Takes the node out if nothing else holds its blocks and nothing continues it.
+bool EngineCore::DropNode(NodeId node, WorkerSlot worker) {
+  const Node& record = tree_.Get(node);
+  if (record.child_count > 0 || record.has_variants) return false;
+  if (record.owner != kNoWorker && record.owner != worker) return false;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId block = tree_.BlockOf(node, group);
+    if (block == kNoBlock) continue;
+    if (pool_.Get(block).table_refs > 0 || pool_.Get(block).holds > 0) return false;
+  }
+  RemoveSubtree(node, EvictionReason::kDropped);
+  return true;
+}
+
+}  // namespace quire

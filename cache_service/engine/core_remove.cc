@@ -1,0 +1,195 @@
+// Content leaves the tree: eviction, removal on request, flush (E1, E4, E10).
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/invariants.h"
+
+namespace quire {
+
+void EngineCore::CountEviction(const Block& block, EvictionReason reason) {
+  ++counters_.blocks_evicted[static_cast<size_t>(reason)][block.priority / 10];
+  const uint32_t now_ms = pool_.now_ms();
+  block_lifetime_ns_.Add(uint64_t{now_ms - block.allocated_ms} * 1000000);
+  if (block.table_refs == 0) {
+    idle_before_eviction_ns_.Add(uint64_t{now_ms - block.idle_since_ms} * 1000000);
+  }
+}
+
+// The chosen victim leaves the tree; the caller takes the block.
+void EngineCore::EvictBlock(BlockId block) {
+  const Block record = pool_.Get(block);
+  if (record.node == kNoNode) return;
+  tree_.SetBlock(record.node, record.group, kNoBlock);
+  pool_.Mut(block).node = kNoNode;
+  const bool leaf = tree_.Get(record.node).child_count == 0;
+  if (!IsWindow(record.group) || (only_windows_ && leaf)) RemoveNode(record.node);
+}
+
+// A childless node lost a block that every hit on it needs: its other blocks are dead.
+void EngineCore::RemoveNode(NodeId node) {
+  const NodeId parent = tree_.Get(node).parent;
+  ForgetLeaf(node);
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId block = tree_.BlockOf(node, group);
+    if (block == kNoBlock) continue;
+    tree_.SetBlock(node, group, kNoBlock);
+    const Block& record = pool_.Get(block);
+    if (record.table_refs > 0 || record.holds > 0) {
+      TakeOut(block);
+    } else {
+      pool_.MarkDead(block);
+    }
+  }
+  if (tree_.Get(node).has_variants) {
+    // Another worker's pending blocks stand for the content from now on.
+    const NodeVariant variant = tree_.Variants(node).front();
+    tree_.SetOwner(node, kNoWorker);
+    SwapVariantIn(node, variant.owner);
+    return;
+  }
+  tree_.Remove(node);
+  RemoveGhosts(parent);
+}
+
+// After a node went: its parent may be a leaf now, or a mere path to nothing.
+void EngineCore::RemoveGhosts(NodeId node) {
+  while (node != kNoNode && tree_.Get(node).in_use && !tree_.IsRoot(node)) {
+    if (tree_.Get(node).child_count > 0) return;
+    bool resident = tree_.Get(node).has_variants;
+    for (uint32_t group = 0; group < groups(); ++group) {
+      resident = resident || tree_.BlockOf(node, group) != kNoBlock;
+    }
+    if (resident) break;
+    const NodeId parent = tree_.Get(node).parent;
+    ForgetLeaf(node);
+    tree_.Remove(node);
+    node = parent;
+  }
+  if (node == kNoNode || !tree_.Get(node).in_use || tree_.IsRoot(node)) return;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    if (IsWindow(group)) continue;
+    const BlockId block = tree_.BlockOf(node, group);
+    if (block != kNoBlock) pool_.Unpark(block);
+  }
+  if (has_windows_) {
+    LeafChanged(node);
+    for (uint32_t group = 0; group < groups(); ++group) BlockPlaced(node, group);
+  }
+}
+
+void EngineCore::TakeOut(BlockId block) {
+  Block& record = pool_.Mut(block);
+  record.node = kNoNode;
+  record.Set(kPendingFlag | kVariantFlag | kGuardedFlag, false);
+  pool_.Settle(block);
+}
+
+// Removes the node and all below it; returns the number of blocks. Held ones stay with their holders.
+uint64_t EngineCore::RemoveSubtree(NodeId top, EvictionReason reason) {
+  std::vector<NodeId> order = {top};
+  for (size_t i = 0; i < order.size(); ++i) {
+    tree_.VisitChildren(order[i], [&](NodeId child) { order.push_back(child); });
+  }
+  const bool top_is_root = tree_.IsRoot(top);
+  const NodeId parent = top_is_root ? kNoNode : tree_.Get(top).parent;
+  uint64_t blocks = 0;
+  const auto take_out = [&](BlockId block) {
+    if (block == kNoBlock) return;
+    CountEviction(pool_.Get(block), reason);
+    TakeOut(block);
+    ++blocks;
+  };
+  absl::flat_hash_set<NodeId> removed;
+  for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) {
+    const NodeId node = order[i];
+    ForgetLeaf(node);
+    for (uint32_t group = 0; group < groups(); ++group) take_out(tree_.BlockOf(node, group));
+    for (const NodeVariant& variant : tree_.Variants(node)) {
+      for (const BlockId block : variant.blocks) take_out(block);
+    }
+    removed.insert(node);
+  }
+  TaintSequences(removed);
+  for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) tree_.Remove(order[i]);
+  if (parent != kNoNode) RemoveGhosts(parent);
+  return blocks;
+}
+
+// A sequence whose blocks left the tree publishes nothing more.
+void EngineCore::TaintSequences(const absl::flat_hash_set<NodeId>& removed) {
+  for (const auto& worker : workers_) {
+    if (worker == nullptr) continue;
+    for (auto& [handle, sequence] : worker->sequences) {
+      if (!sequence->publishes || !removed.contains(sequence->node)) continue;
+      SaveSequence(*sequence);
+      sequence->publishes = false;
+      sequence->node = kNoNode;
+    }
+  }
+}
+
+absl::StatusOr<uint64_t> EngineCore::EvictPrefix(const PrefixSelector& prefix) {
+  ApplyDue();
+  absl::StatusOr<NodeId> root = RootOf(prefix);
+  if (!root.ok()) return root.status();
+  if (*root == kNoNode) return 0;
+  const uint32_t block_tokens = options_.block_tokens;
+  const auto length = static_cast<uint32_t>(prefix.tokens.size());
+  NodeId node = *root;
+  uint32_t first = 0;
+  std::vector<DigestMark> marks;
+  const auto content = [&](uint32_t count) {
+    ContentView view{prefix.tokens.data() + first, count, {}};
+    marks = MarksOf(prefix.digests, first, count);
+    view.marks = marks;
+    return view;
+  };
+  for (; first + block_tokens <= length; first += block_tokens) {
+    node = tree_.FindChild(node, content(block_tokens));
+    if (node == kNoNode) return 0;
+  }
+  if (first == length) return RemoveSubtree(node, EvictionReason::kRequested);
+  const uint32_t rest = length - first;
+  std::vector<NodeId> tops;
+  tree_.VisitPartial(node, content(rest), [&](NodeId child, uint32_t common) {
+    if (common < rest) return true;
+    tops.push_back(child);
+    return false;
+  });
+  uint64_t blocks = 0;
+  for (const NodeId top : tops) blocks += RemoveSubtree(top, EvictionReason::kRequested);
+  return blocks;
+}
+
+uint64_t EngineCore::Flush() {
+  ApplyDue();
+  uint64_t blocks = 0;
+  std::vector<NodeId> roots;
+  for (NodeId node = 1; node < tree_.end(); ++node) {
+    if (tree_.Get(node).in_use && tree_.IsRoot(node)) roots.push_back(node);
+  }
+  for (const NodeId root : roots) {
+    if (tree_.Get(root).in_use) blocks += RemoveSubtree(root, EvictionReason::kFlushed);
+  }
+  // Old content may also be in blocks that are not sealed yet.
+  for (const auto& worker : workers_) {
+    if (worker == nullptr) continue;
+    for (auto& [handle, sequence] : worker->sequences) {
+      sequence->publishes = false;
+      sequence->node = kNoNode;
+    }
+  }
+  return blocks;
+}
+
+AuditReport EngineCore::Audit(bool content) {
+  ApplyDue();
+  AuditReport report = InvariantChecker(*this).Check();
+  ++counters_.audits;
+  counters_.audit_failures += report.findings.size();
+  (void)content;
+  return report;
+}
+
+}  // namespace quire

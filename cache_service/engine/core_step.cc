@@ -1,0 +1,438 @@
+// Numbered steps: repeats, order, completion, and the run of operations.
+#include <algorithm>
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "cache_service/engine/engine_core.h"
+
+namespace quire {
+namespace {
+
+template <typename... Types>
+struct Overloaded : Types... {
+  using Types::operator()...;
+};
+template <typename... Types>
+Overloaded(Types...) -> Overloaded<Types...>;
+
+template <typename T>
+absl::Span<const T> AsSpan(std::span<const T> span) {
+  return absl::Span<const T>(span.data(), span.size());
+}
+
+template <typename H>
+H HashRanges(H state, const std::vector<RetentionRange>& ranges) {
+  for (const RetentionRange& range : ranges) {
+    state = H::combine(std::move(state), range.start, range.end, range.priority,
+                       range.duration.value_or(Duration(-1)).count());
+  }
+  return H::combine(std::move(state), ranges.size());
+}
+
+template <typename H>
+H HashBegin(H state, const BeginOp& op) {
+  state = H::combine(std::move(state), op.sequence, AsSpan(op.tokens), op.recompute_tail,
+                     op.allocate_tokens.has_value(), op.allocate_tokens.value_or(0),
+                     op.skip_cache_read, op.reserve_tokens, op.reserve_sequences);
+  const NamespaceParts& parts = op.namespace_parts;
+  state = H::combine(std::move(state), parts.adapter, parts.salt, parts.tenant,
+                     parts.weights_version, op.digests.size());
+  for (const DigestRange& range : op.digests) {
+    state = H::combine(std::move(state), range.start, range.end, range.digest);
+  }
+  return HashRanges(std::move(state), op.retention);
+}
+
+// Identity of a step's operations: a repeat must have the same.
+struct OperationsIdentity {
+  const StepParams& params;
+
+  template <typename H>
+  friend H AbslHashValue(H state, const OperationsIdentity& identity) {
+    state = H::combine(std::move(state), identity.params.all_or_nothing,
+                       identity.params.operations.size());
+    for (const Operation& operation : identity.params.operations) {
+      state = H::combine(std::move(state), operation.index());
+      state = std::visit(
+          Overloaded{
+              [&](const BeginOp& op) { return HashBegin(std::move(state), op); },
+              [&](const AdvanceOp& op) {
+                return H::combine(std::move(state), AsSpan(op.sequences),
+                                  AsSpan(op.start_lengths), AsSpan(op.tokens),
+                                  AsSpan(op.token_counts), op.ahead, AsSpan(op.aheads));
+              },
+              [&](const ExtendOp& op) {
+                return H::combine(std::move(state), op.sequence, op.start_length, op.slots);
+              },
+              [&](const CommitOp& op) {
+                return H::combine(std::move(state), op.sequence, op.start_length,
+                                  op.committed_length);
+              },
+              [&](const ForkOp& op) {
+                return H::combine(std::move(state), op.sequence, op.start_length,
+                                  AsSpan(op.children));
+              },
+              [&](const TruncateOp& op) {
+                return H::combine(std::move(state), op.sequence, op.start_length, op.length);
+              },
+              [&](const FinishOp& op) {
+                return HashRanges(H::combine(std::move(state), op.sequence, op.drop),
+                                  op.retention);
+              }},
+          operation);
+    }
+    return state;
+  }
+};
+
+uint64_t Fingerprint(const StepParams& params) {
+  return absl::Hash<OperationsIdentity>()(OperationsIdentity{params});
+}
+
+Error OutOfOrder(const StepParams& params, const WorkerState& worker) {
+  return MakeError(Reason::kStepOutOfOrder,
+                   absl::StrCat("step ", params.step, " is out of order, expected ",
+                                worker.last_step + 1),
+                   {{"step", params.step}, {"expected_step", worker.last_step + 1}});
+}
+
+}  // namespace
+
+Error EngineCore::CheckStep(const StepParams& params, WorkerState& worker) {
+  if (params.step == 0) return InvalidArgument("step", "steps count from 1");
+  if (params.applied_step >= params.step || params.completed_step > params.applied_step) {
+    return InvalidArgument("applied_step",
+                           "completed_step <= applied_step < step does not hold",
+                           {{"completed_step", params.completed_step},
+                            {"applied_step", params.applied_step},
+                            {"step", params.step}});
+  }
+  if (params.step > worker.last_step + 1) return OutOfOrder(params, worker);
+  if (params.step - params.applied_step > options_.max_steps_in_flight) {
+    return InvalidArgument("applied_step", "too many steps in flight",
+                           {{"limit", options_.max_steps_in_flight},
+                            {"given", params.step - params.applied_step}});
+  }
+  if (!worker.mapped && worker.map_memory && options_.memory == PoolMemoryKind::kShared &&
+      seams_.mappings != nullptr) {
+    if (!seams_.mappings->IsMapped(worker.lease_number)) {
+      return InvalidArgument("regions",
+                             "not every region is mapped and locked by this lease; attach with "
+                             "map_memory = false to work without memory");
+    }
+    worker.mapped = true;
+  }
+  return CheckOperationCount(params);
+}
+
+Error EngineCore::CheckOperationCount(const StepParams& params) const {
+  uint64_t count = 0;
+  uint64_t entries = 0;
+  for (const Operation& operation : params.operations) {
+    if (const auto* advance = std::get_if<AdvanceOp>(&operation)) {
+      count += std::max<uint64_t>(1, advance->sequences.size());
+      entries += advance->sequences.size() * (2 + BlocksFor(advance->ahead)) +
+                 BlocksFor(advance->tokens.size());
+      for (const uint32_t ahead : advance->aheads) {
+        entries += BlocksFor(std::min(ahead, options_.max_sequence_tokens));
+      }
+    } else {
+      ++count;
+      if (const auto* begin = std::get_if<BeginOp>(&operation)) {
+        entries += BlocksFor(begin->tokens.size());
+      } else if (const auto* extend = std::get_if<ExtendOp>(&operation)) {
+        entries += BlocksFor(std::min(extend->slots, options_.max_sequence_tokens));
+      } else if (const auto* fork = std::get_if<ForkOp>(&operation)) {
+        count += fork->children.size();
+        entries += 2 * fork->children.size();
+      }
+    }
+    if (count > options_.max_operations_per_step) {
+      return InvalidArgument("operations", "too many operations in one step",
+                             {{"limit", options_.max_operations_per_step}});
+    }
+    if (entries * groups() > options_.max_answer_entries) {
+      return InvalidArgument("operations", "the answer could name too many table entries",
+                             {{"limit", options_.max_answer_entries}});
+    }
+  }
+  return {};
+}
+
+absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepParams& given) {
+  ApplyDue();
+  absl::StatusOr<WorkerState*> found = FindLease(given.lease, given.epoch);
+  if (!found.ok()) return found.status();
+  WorkerState& worker = **found;
+  StepParams params = given;
+  if (worker.lock_step && params.step > 0) {
+    params.applied_step = params.completed_step = params.step - 1;
+  }
+  if (params.step > 0 && params.step <= worker.last_step) return RepeatStep(params, worker);
+  if (Error error = CheckStep(params, worker); !error.ok()) {
+    ++counters_.steps_refused;
+    return ToStatus(error);
+  }
+  worker.deadline = AddSaturating(now_, worker.lease_duration);
+  worker.last_step = params.step;
+  worker.applied_step = std::max(worker.applied_step, params.applied_step);
+  while (!worker.answers.empty() && worker.answers.front().step <= worker.applied_step) {
+    worker.answers.pop_front();
+  }
+
+  auto result = std::make_shared<StepResult>();
+  worker_ = &worker;
+  step_ = result->step = params.step;
+  out_ = result.get();
+  FlushUnreported(worker);
+  Complete(worker, params.completed_step);
+  RunOperations(params);
+  result->pool = CountsFor(worker);
+  result->notices = std::exchange(worker.notices, {});
+  out_ = nullptr;
+  worker_ = nullptr;
+
+  ++counters_.steps;
+  worker.answers.push_back({params.step, Fingerprint(params), result});
+  return std::shared_ptr<const StepResult>(std::move(result));
+}
+
+absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::RepeatStep(const StepParams& params,
+                                                                         WorkerState& worker) {
+  if (params.applied_step >= params.step || params.completed_step > params.applied_step) {
+    return ToStatus(InvalidArgument("applied_step",
+                                    "completed_step <= applied_step < step does not hold"));
+  }
+  const auto stored = std::find_if(
+      worker.answers.begin(), worker.answers.end(),
+      [&](const StoredAnswer& answer) { return answer.step == params.step; });
+  if (stored == worker.answers.end()) {
+    ++counters_.steps_refused;
+    return ToStatus(OutOfOrder(params, worker));
+  }
+  if (stored->fingerprint != Fingerprint(params)) {
+    ++counters_.steps_refused;
+    return ToStatus(InvalidArgument("operations", "a repeat of this step has other operations",
+                                    {{"step", params.step}}));
+  }
+  std::shared_ptr<const StepResult> result = stored->result;
+  worker.deadline = AddSaturating(now_, worker.lease_duration);
+  worker.applied_step = std::max(worker.applied_step, params.applied_step);
+  Complete(worker, params.completed_step);
+  ++counters_.steps_repeated;
+  return result;
+}
+
+void EngineCore::RunOperations(const StepParams& params) {
+  const StepResult before = params.all_or_nothing ? *out_ : StepResult{};
+  const EngineCounters counters_before = counters_;
+  if (params.all_or_nothing) journal_.Start();
+  uint64_t count = 0;
+  for (operation_ = 0; operation_ < params.operations.size(); ++operation_) {
+    const Operation& operation = params.operations[operation_];
+    const auto* advance = std::get_if<AdvanceOp>(&operation);
+    count += advance != nullptr ? std::max<uint64_t>(1, advance->sequences.size()) : 1;
+    if (Error error = RunOperation(operation); !error.ok()) FailOperation(std::move(error), nullptr);
+    if (params.all_or_nothing && !out_->failures.empty()) break;
+  }
+  if (params.all_or_nothing) {
+    if (out_->failures.empty()) {
+      journal_.Commit();
+    } else {
+      std::vector<OperationFailure> failures = std::move(out_->failures);
+      journal_.Rollback();
+      *out_ = before;
+      out_->failures = std::move(failures);
+      counters_ = counters_before;
+    }
+  }
+  counters_.operations += count;
+  counters_.operations_failed += out_->failures.size();
+  operations_per_step_.Add(count);
+}
+
+Error EngineCore::RunOperation(const Operation& operation) {
+  return std::visit(Overloaded{[&](const BeginOp& op) { return Begin(op); },
+                               [&](const AdvanceOp& op) {
+                                 Advance(op);
+                                 return Error{};
+                               },
+                               [&](const ExtendOp& op) { return Extend(op); },
+                               [&](const CommitOp& op) { return Commit(op); },
+                               [&](const ForkOp& op) { return Fork(op); },
+                               [&](const TruncateOp& op) { return Truncate(op); },
+                               [&](const FinishOp& op) { return Finish(op); }},
+                    operation);
+}
+
+void EngineCore::FailOperation(Error error, const Sequence* sequence, uint32_t entry,
+                               AdvancePart part) {
+  OperationFailure failure;
+  failure.operation = operation_;
+  failure.entry = entry;
+  failure.part = part;
+  failure.reserved = sequence != nullptr ? sequence->reserved : 0;
+  failure.error = std::move(error);
+  out_->failures.push_back(std::move(failure));
+}
+
+// --- Completion ---
+
+void EngineCore::Complete(WorkerState& worker, StepNumber completed) {
+  if (completed <= worker.completed_step) return;
+  worker.completed_step = completed;
+  worker.completed_at = now_;
+  while (!worker.log.empty() && worker.log.front().step <= completed) {
+    const LogEntry entry = worker.log.front();
+    worker.log.pop_front();
+    switch (entry.kind) {
+      case LogKind::kReleased:
+        pool_.EndFence(entry.block, worker.slot, completed);
+        break;
+      case LogKind::kCopied:
+        Unhold(entry.block);
+        break;
+      case LogKind::kSealed: {
+        const Block& block = pool_.Get(entry.block);
+        if (block.Has(kPendingFlag) && block.owner == worker.slot &&
+            block.seal_step == static_cast<uint32_t>(entry.step)) {
+          Publish(entry.block, worker.slot);
+        }
+        break;
+      }
+    }
+  }
+}
+
+// Changes made outside a step belong to the step whose answer tells them first.
+void EngineCore::FlushUnreported(WorkerState& worker) {
+  for (const UnreportedEntry& entry : worker.unreported) {
+    const auto found = worker.sequences.find(entry.sequence);
+    if (found == worker.sequences.end()) continue;
+    const std::vector<BlockId>& table = found->second->tables[entry.group];
+    if (entry.index >= table.size() || table[entry.index] != entry.block) continue;
+    AppendEntry(*found->second, entry.group, entry.index, entry.block);
+  }
+  worker.unreported.clear();
+  for (const BlockId block : std::exchange(worker.unreported_releases, {})) {
+    if (pool_.FenceStep(block, worker.slot) != kUnreportedStep) continue;
+    pool_.Fence(block, worker.slot, step_);
+    Log(block, LogKind::kReleased);
+  }
+}
+
+void EngineCore::Log(BlockId block, LogKind kind) {
+  worker_->log.push_back({step_, block, kind});
+  if (journal_.active()) {
+    journal_.OnRollback([worker = worker_] { worker->log.pop_back(); });
+  } else if (worker_->log.size() > 4096 + 4 * size_t{pool_.size()}) {
+    CompactLog(*worker_);
+  }
+}
+
+void EngineCore::LogAt(StepNumber step, BlockId block, LogKind kind) {
+  std::deque<LogEntry>& log = worker_->log;
+  const auto at = std::upper_bound(
+      log.begin(), log.end(), step,
+      [](StepNumber number, const LogEntry& entry) { return number < entry.step; });
+  const auto position = log.insert(at, {step, block, kind}) - log.begin();
+  journal_.OnRollback(
+      [worker = worker_, position] { worker->log.erase(worker->log.begin() + position); });
+}
+
+// A worker that never completes may release the same blocks for ever; only the last release of each
+// counts.
+void EngineCore::CompactLog(WorkerState& worker) {
+  std::erase_if(worker.log, [&](const LogEntry& entry) {
+    const Block& block = pool_.Get(entry.block);
+    switch (entry.kind) {
+      case LogKind::kReleased:
+        return pool_.FenceStep(entry.block, worker.slot) != entry.step;
+      case LogKind::kSealed:
+        return !(block.Has(kPendingFlag) && block.owner == worker.slot &&
+                 block.seal_step == static_cast<uint32_t>(entry.step));
+      case LogKind::kCopied:
+        return false;
+    }
+    return false;
+  });
+}
+
+// --- Small helpers of all operations ---
+
+void EngineCore::AppendEntry(const Sequence& sequence, uint32_t group, uint32_t index,
+                             BlockId block) {
+  const auto position = static_cast<uint32_t>(out_->blocks.size());
+  out_->blocks.push_back(block);
+  if (!out_->runs.empty()) {
+    TableRun& last = out_->runs.back();
+    if (last.sequence == sequence.handle && last.group == group &&
+        last.first_index + last.count == index) {
+      ++last.count;
+      return;
+    }
+  }
+  out_->runs.push_back({sequence.handle, group, index, position, 1});
+}
+
+PoolCounts EngineCore::CountsFor(const WorkerState& worker) const {
+  PoolCounts counts;
+  counts.free = static_cast<uint32_t>(pool_.OpenFree() + pool_.OwnFree(worker.slot));
+  counts.evictable =
+      static_cast<uint32_t>(pool_.OpenEvictable() + pool_.OwnEvictable(worker.slot));
+  counts.fenced = static_cast<uint32_t>(pool_.CountIn(BlockState::kFenced) -
+                                        pool_.OwnFree(worker.slot) -
+                                        pool_.OwnEvictable(worker.slot));
+  return counts;
+}
+
+Sequence* EngineCore::Find(SequenceHandle handle) {
+  const auto found = worker_->sequences.find(handle);
+  return found == worker_->sequences.end() ? nullptr : found->second.get();
+}
+
+Sequence* EngineCore::FindAt(SequenceHandle handle, uint32_t start_length, Error& error) {
+  Sequence* sequence = Find(handle);
+  if (sequence == nullptr) {
+    error = MakeError(Reason::kSequenceNotFound, absl::StrCat("no sequence ", handle),
+                      {{"sequence", handle}});
+    return nullptr;
+  }
+  if (sequence->length != start_length) {
+    error = MakeError(Reason::kLengthMismatch,
+                      absl::StrCat("sequence ", handle, " has length ", sequence->length,
+                                   ", the operation starts from ", start_length),
+                      {{"sequence", handle}, {"length", sequence->length},
+                       {"start_length", start_length}});
+    return nullptr;
+  }
+  return sequence;
+}
+
+void EngineCore::Touch(Sequence& sequence) {
+  SaveSequence(sequence);
+  if (sequence.touched_step == step_) return;
+  sequence.touched_step = step_;
+  sequence.length_before_step = sequence.length;
+}
+
+void EngineCore::SaveSequence(Sequence& sequence) {
+  if (!journal_.active()) return;
+  journal_.OnRollback([&sequence, copy = sequence] { sequence = copy; });
+}
+
+ContentView EngineCore::ContentAt(const Sequence& sequence, uint32_t index,
+                                  std::vector<DigestMark>& marks) const {
+  const uint32_t first = index * options_.block_tokens;
+  ContentView view{sequence.tokens.data() + (first - sequence.token_base), options_.block_tokens,
+                   {}};
+  if (!sequence.digests.empty()) {
+    marks = MarksOf(sequence.digests, first, options_.block_tokens);
+    view.marks = marks;
+  }
+  return view;
+}
+
+}  // namespace quire

@@ -1,0 +1,23 @@
+#include "cache_service/engine/engine_core.h"
+
+#include <algorithm>
+
+namespace quire {
+
+EngineCore::EngineCore(const EngineOptions& options, const Clock& clock, const EngineSeams& seams)
+    : options_(options),
+      clock_(clock),
+      seams_(seams),
+      pool_(options.block_count, &journal_),
+      tree_(options.block_count, options.block_tokens,
+            static_cast<uint32_t>(options.groups.size()), &journal_),
+      start_(clock.Now()),
+      now_(start_) {
+  const auto is_window = [](const GroupSpec& group) { return group.is_window(); };
+  has_windows_ = std::any_of(options.groups.begin(), options.groups.end(), is_window);
+  only_windows_ = std::all_of(options.groups.begin(), options.groups.end(), is_window);
+  // Slot 0 stands for "no worker".
+  workers_.emplace_back();
+}
+
+}  // namespace quire

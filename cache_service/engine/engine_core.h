@@ -1,0 +1,341 @@
+// The engine without its lock: all rules of one pool over pool, tree, workers and sequences.
+//
+// Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are spread
+// over one source file per operation: core_step, core_hit, core_begin, core_grow, core_commit, core_windows,
+// core_fork, core_release, core_lease, core_remove, core_pins, core_views.
+#ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
+#define QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "cache_service/base/clock.h"
+#include "cache_service/base/error.h"
+#include "cache_service/engine/admin_calls.h"
+#include "cache_service/engine/block_pool.h"
+#include "cache_service/engine/cache_engine.h"
+#include "cache_service/engine/engine_options.h"
+#include "cache_service/engine/engine_stats.h"
+#include "cache_service/engine/journal.h"
+#include "cache_service/engine/prefix_tree.h"
+#include "cache_service/engine/sequence.h"
+#include "cache_service/engine/step.h"
+#include "cache_service/engine/worker_calls.h"
+#include "cache_service/engine/worker_state.h"
+
+namespace quire {
+
+class EngineCore {
+ public:
+  EngineCore(const EngineOptions& options, const Clock& clock, const EngineSeams& seams);
+
+  // --- core_lease.cc ---
+  absl::StatusOr<AttachResult> Attach(const AttachParams& params);
+  absl::StatusOr<RenewResult> Renew(const RenewParams& params);
+  absl::Status Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step);
+  void StreamBroken(const LeaseId& lease);
+  absl::StatusOr<uint32_t> EndWorker(std::string_view worker);
+  uint32_t StartDraining();
+  TimePoint RunMaintenance();
+
+  // --- core_step.cc ---
+  absl::StatusOr<std::shared_ptr<const StepResult>> Step(const StepParams& params);
+
+  // --- core_views.cc ---
+  absl::StatusOr<std::vector<SequenceView>> GetTables(const LeaseId& lease, Epoch epoch,
+                                                      std::span<const SequenceHandle> sequences);
+  std::vector<WorkerView> ListWorkers();
+  std::vector<SequenceView> ListSequences(std::string_view worker);
+  absl::StatusOr<SequenceView> GetSequence(std::string_view worker, SequenceHandle handle);
+  std::vector<UnavailableView> ListUnavailable();
+  EngineStats Stats();
+
+  // --- core_pins.cc, core_remove.cc ---
+  absl::StatusOr<uint32_t> PeekPrefix(const PrefixSelector& prefix);
+  absl::StatusOr<PinResult> PinPrefix(const PrefixSelector& prefix, std::string_view owner,
+                                      Duration duration);
+  absl::Status UnpinPrefix(std::string_view pin_id);
+  std::vector<PinView> ListPins();
+  absl::StatusOr<uint64_t> EvictPrefix(const PrefixSelector& prefix);
+  uint64_t Flush();
+  AuditReport Audit(bool content);
+
+  // Applies what is due by the clock: leases, retention, pins.
+  void ApplyDue();
+  // Events for the observer, delivered by CacheEngine after unlocking.
+  std::vector<uint64_t> TakeEndedLeases();
+
+ private:
+  friend class InvariantChecker;
+
+  // A prefix found in the tree.
+  struct Hit {
+    // Nodes that match whole, from the root on.
+    std::vector<NodeId> path;
+    uint32_t whole_blocks = 0;
+    // Tokens copied from `source`, which follows the whole blocks.
+    NodeId source = kNoNode;
+    uint32_t partial_tokens = 0;
+
+    uint32_t Tokens(uint32_t block_tokens) const {
+      return whole_blocks * block_tokens + partial_tokens;
+    }
+  };
+
+  struct BeginPlan {
+    Hit hit;
+    // Tokens that will have slots.
+    uint32_t length = 0;
+    uint64_t new_blocks = 0;
+    // Blocks of the hit that would otherwise be available.
+    uint64_t idle_hits = 0;
+    uint64_t claim_blocks = 0;
+  };
+
+  struct Pin {
+    std::string id;
+    std::string owner;
+    TimePoint deadline;
+    std::vector<BlockId> blocks;
+  };
+
+  struct Waiter {
+    Sequence* sequence;
+    TimePoint last_refused;
+  };
+
+  // Why blocks are not given.
+  struct Shortage {
+    uint64_t needed = 0;
+    uint64_t hit_blocks = 0;
+    uint64_t idle_hits = 0;
+    uint64_t own_claim = 0;
+    bool is_begin = false;
+    const Sequence* waiter = nullptr;
+  };
+
+  // --- core_step.cc ---
+  Error CheckStep(const StepParams& params, WorkerState& worker);
+  absl::StatusOr<std::shared_ptr<const StepResult>> RepeatStep(const StepParams& params,
+                                                               WorkerState& worker);
+  Error CheckOperationCount(const StepParams& params) const;
+  void RunOperations(const StepParams& params);
+  Error RunOperation(const Operation& operation);
+  void FailOperation(Error error, const Sequence* sequence, uint32_t entry = 0,
+                     AdvancePart part = AdvancePart::kNone);
+  void Complete(WorkerState& worker, StepNumber completed);
+  void FlushUnreported(WorkerState& worker);
+  void AppendEntry(const Sequence& sequence, uint32_t group, uint32_t index, BlockId block);
+  void Log(BlockId block, LogKind kind);
+  // For a step that is not the present one.
+  void LogAt(StepNumber step, BlockId block, LogKind kind);
+  void CompactLog(WorkerState& worker);
+  PoolCounts CountsFor(const WorkerState& worker) const;
+  Sequence* Find(SequenceHandle handle);
+  // The sequence if it exists and has `start_length`; otherwise `error` is set.
+  Sequence* FindAt(SequenceHandle handle, uint32_t start_length, Error& error);
+  void Touch(Sequence& sequence);
+  void SaveSequence(Sequence& sequence);
+
+  // --- core_begin.cc ---
+  Error Begin(const BeginOp& op);
+  Error ValidateBegin(const BeginOp& op) const;
+  // --- core_hit.cc ---
+  Hit FindHit(NodeId root, std::span<const TokenId> tokens, std::span<const DigestRange> digests,
+              WorkerSlot worker, uint32_t recompute_tail) const;
+  bool Visible(NodeId node, WorkerSlot worker) const;
+  // The block of a node that `worker` may use, or kNoBlock.
+  BlockId VisibleBlock(NodeId node, uint32_t group, WorkerSlot worker) const;
+  bool WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& missing_block) const;
+  void FitWindows(Hit& hit, WorkerSlot worker) const;
+  BeginPlan PlanBegin(const BeginOp& op, Hit hit) const;
+  template <typename Visit>
+  void VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const;
+  bool AdmitBegin(const BeginPlan& plan, const Sequence** waiter);
+  Sequence& CreateSequence(const BeginOp& op, const BeginPlan& plan);
+  void HoldHit(Sequence& sequence, const Hit& hit);
+  void CopyPartial(Sequence& sequence, const Hit& hit);
+
+  // --- core_grow.cc ---
+  void Advance(const AdvanceOp& op);
+  void AdvanceEntry(const AdvanceOp& op, uint32_t entry, std::span<const TokenId> tokens);
+  Error Extend(const ExtendOp& op);
+  // Holds slots up to `slots` in total; copies the tail first if it is shared.
+  Error Grow(Sequence& sequence, uint32_t slots, bool wait);
+  bool TailNeedsCopy(const Sequence& sequence) const;
+  void CopyTail(Sequence& sequence, uint32_t tokens);
+  void AddEntry(Sequence& sequence, uint32_t group, BlockId block);
+  void EmitCopy(uint32_t group, BlockId source, BlockId destination, uint32_t tokens);
+  // Headroom of the current worker for `claim`'s sequence (or none).
+  uint64_t Headroom(const Claim* claim) const;
+  uint64_t ClaimedElsewhere() const;
+  const Sequence* OldestWaiter(uint64_t before_serial);
+  void AddWaiter(Sequence& sequence);
+  void RemoveWaiter(const Sequence& sequence);
+  Error ShortageError(const Shortage& shortage) const;
+  BlockId TakeBlock(uint32_t group);
+  BlockId EvictOne(bool only_own);
+  bool IsNeeded(BlockId block) const;
+  void UpdateClaim(const std::shared_ptr<Claim>& claim);
+  void LeaveClaim(Sequence& sequence);
+
+  // --- core_commit.cc ---
+  Error Commit(const CommitOp& op);
+  void CommitTo(Sequence& sequence, uint32_t committed);
+  void SealNext(Sequence& sequence);
+  void AddSealed(Sequence& sequence, NodeId node, bool new_node);
+  void MergeInto(Sequence& sequence, NodeId node);
+  void Publish(BlockId block, WorkerSlot worker);
+  void PublishNode(NodeId node);
+  void PublishVariant(NodeId node, BlockId block, WorkerSlot worker);
+  void SwapVariantIn(NodeId node, WorkerSlot worker);
+  void Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index);
+  void ApplyRetention(const Sequence& sequence, BlockId block, uint32_t index);
+  void LeaveWindows(Sequence& sequence);
+
+  // --- core_windows.cc ---
+  // Brings the protection of window blocks behind `node` up to date with whether it is a leaf and held.
+  void LeafChanged(NodeId node);
+  void ForgetLeaf(NodeId node);
+  void Protect(NodeId node, int leaves, int held_leaves);
+  bool LeafHeld(NodeId node) const;
+  // A block was put into the tree as the one of its node and group.
+  void BlockPlaced(NodeId node, uint32_t group);
+
+  // Uses of a block, with what follows for leaves.
+  void Ref(BlockId block, WorkerSlot worker);
+  void Unref(BlockId block, WorkerSlot worker, StepNumber step);
+  void Hold(BlockId block);
+  void Unhold(BlockId block);
+
+  // --- core_fork.cc, core_release.cc ---
+  Error Fork(const ForkOp& op);
+  Error CheckFork(const ForkOp& op, const Sequence& parent);
+  void AddChild(Sequence& parent, SequenceHandle handle, bool copy_tail);
+  Error Truncate(const TruncateOp& op);
+  Error CheckWindow(const Sequence& sequence, uint32_t length);
+  void ReattachWindow(Sequence& sequence, uint32_t length);
+  void Shorten(Sequence& sequence, uint32_t length);
+  Error Finish(const FinishOp& op);
+  void ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index);
+  void ReleaseTable(Sequence& sequence, uint32_t from_index);
+  void EndSequence(Sequence& sequence, bool drop);
+  bool DropNode(NodeId node, WorkerSlot worker);
+
+  // --- core_remove.cc ---
+  // Takes a block out of the tree; it is free once nobody holds it.
+  void TakeOut(BlockId block);
+  void EvictBlock(BlockId block);
+  // Removes a childless node of which a block that every hit needs is gone.
+  void RemoveNode(NodeId node);
+  void RemoveGhosts(NodeId node);
+  uint64_t RemoveSubtree(NodeId node, EvictionReason reason);
+  void TaintSequences(const absl::flat_hash_set<NodeId>& removed);
+  void CountEviction(const Block& block, EvictionReason reason);
+
+  // --- core_lease.cc ---
+  absl::StatusOr<WorkerState*> FindLease(const LeaseId& lease, Epoch epoch);
+  void EndLease(WorkerState& worker);
+  void DropPending(WorkerState& worker, std::vector<BlockId>& written);
+  void QuarantineBlocks(const WorkerState& worker, const std::vector<BlockId>& written);
+  void CheckQuarantines();
+  WorkerSlot NewSlot();
+
+  // --- core_pins.cc ---
+  absl::StatusOr<NodeId> RootOf(const PrefixSelector& prefix) const;
+  void EndPin(std::map<std::string, Pin>::iterator pin);
+
+  SequenceView ViewOf(const Sequence& sequence, bool tables) const;
+
+  uint32_t groups() const { return static_cast<uint32_t>(options_.groups.size()); }
+  bool IsWindow(uint32_t group) const { return options_.groups[group].is_window(); }
+  uint32_t BlocksFor(uint64_t tokens) const {
+    return static_cast<uint32_t>((tokens + options_.block_tokens - 1) / options_.block_tokens);
+  }
+  // Key of the content that a sequence has at a block index it still has tokens for.
+  ContentView ContentAt(const Sequence& sequence, uint32_t index,
+                        std::vector<DigestMark>& marks) const;
+
+  const EngineOptions options_;
+  const Clock& clock_;
+  const EngineSeams seams_;
+  bool has_windows_ = false;
+  // No group sees everything: any block may be missing in the middle of a path.
+  bool only_windows_ = false;
+
+  Journal journal_;
+  BlockPool pool_;
+  PrefixTree tree_;
+
+  TimePoint start_{};
+  TimePoint now_{};
+  // By slot; slot 0 is unused.
+  std::vector<std::unique_ptr<WorkerState>> workers_;
+  absl::flat_hash_map<LeaseId, WorkerSlot> leases_;
+  absl::flat_hash_map<std::string, WorkerSlot> worker_names_;
+  uint64_t next_lease_number_ = 1;
+  TimePoint next_lease_deadline_ = TimePoint::max();
+  // Of the maintenance, if it has a heartbeat.
+  TimePoint last_beat_ = TimePoint::max();
+  // Model fingerprints of all workers so far that may have content.
+  absl::flat_hash_set<std::string> fingerprints_;
+  uint64_t next_serial_ = 1;
+  uint64_t live_sequences_ = 0;
+  uint64_t claimed_ = 0;
+  // Waiting sequences by begin order.
+  std::map<uint64_t, Waiter> waiters_;
+  std::map<std::string, Pin> pins_;
+  uint64_t next_pin_ = 1;
+  TimePoint next_pin_deadline_ = TimePoint::max();
+  std::vector<Quarantine> quarantines_;
+  bool draining_ = false;
+  std::vector<uint64_t> ended_leases_;
+
+  // Leaves (and held leaves) whose window holds the node's blocks, by node and group.
+  struct Protection {
+    uint32_t leaves = 0;
+    uint32_t held_leaves = 0;
+  };
+  absl::flat_hash_map<uint64_t, Protection> protection_;
+  absl::flat_hash_map<NodeId, uint8_t> leaf_state_;
+
+  // The step that runs now.
+  WorkerState* worker_ = nullptr;
+  StepNumber step_ = 0;
+  StepResult* out_ = nullptr;
+  uint32_t operation_ = 0;
+
+  EngineCounters counters_;
+  PowerHistogram operations_per_step_;
+  PowerHistogram block_lifetime_ns_;
+  PowerHistogram idle_before_eviction_ns_;
+  PowerHistogram reuse_gap_ns_;
+};
+
+// Calls visit(group, index, block) for every block that a sequence with this hit holds: all of full
+// groups, those in the window of others.
+template <typename Visit>
+void EngineCore::VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const {
+  const uint32_t length = hit.Tokens(options_.block_tokens);
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
+                                            options_.block_tokens, options_.window_slack_tokens);
+    for (uint32_t i = 0; i < hit.whole_blocks; ++i) {
+      const bool needed = !IsWindow(group) || i >= first;
+      visit(group, i, needed ? VisibleBlock(hit.path[i], group, worker) : kNoBlock);
+    }
+  }
+}
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_

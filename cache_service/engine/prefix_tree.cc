@@ -1,0 +1,302 @@
+#include "cache_service/engine/prefix_tree.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace quire {
+namespace {
+
+uint32_t FirstTokenKey(const TokenId* tokens) { return __builtin_bswap32(tokens[0]); }
+
+const std::vector<NodeVariant>& NoVariants() {
+  static const std::vector<NodeVariant>* const none = new std::vector<NodeVariant>();
+  return *none;
+}
+
+// Order of contents of which `b` may be shorter than a block: a start goes before what continues it.
+int CompareStart(const ContentView& a, const ContentView& b) {
+  if (a.count == b.count) return CompareContent(a, b);
+  ContentView a_start = a;
+  ContentView b_start = b;
+  a_start.count = b_start.count = std::min(a.count, b.count);
+  const int order = CompareContent(a_start, b_start);
+  return order != 0 ? order : (a.count < b.count ? -1 : 1);
+}
+
+}  // namespace
+
+PrefixTree::PrefixTree(uint32_t block_count, uint32_t block_tokens, uint32_t groups,
+                       Journal* journal)
+    : journal_(journal), block_tokens_(block_tokens), groups_(groups) {
+  while (node_pages_.size() * kPageNodes < size_t{block_count} + 1) Grow();
+}
+
+void PrefixTree::Grow() {
+  node_pages_.emplace_back(kPageNodes);
+  tokens_.emplace_back(size_t{kPageNodes} * block_tokens_);
+  if (groups_ > 1) more_blocks_.emplace_back(size_t{kPageNodes} * (groups_ - 1));
+}
+
+Node& PrefixTree::Mut(NodeId node) {
+  journal_->Save(nodes_[node]);
+  return nodes_[node];
+}
+
+NodeId PrefixTree::NewNode() {
+  NodeId node = free_head_;
+  if (node != kNoNode) {
+    journal_->Save(free_head_);
+    free_head_ = nodes_[node].next_free;
+  } else {
+    if (fresh_ == node_pages_.size() * kPageNodes) Grow();
+    journal_->Save(fresh_);
+    node = fresh_++;
+  }
+  journal_->Save(used_);
+  ++used_;
+  Mut(node) = Node{};
+  nodes_[node].in_use = true;
+  nodes_[node].block = Index(kNoBlock);
+  for (uint32_t group = 1; group < groups_; ++group) SetBlock(node, group, kNoBlock);
+  return node;
+}
+
+void PrefixTree::FreeNode(NodeId node) {
+  Node& record = Mut(node);
+  if (record.marks != 0) {
+    if (journal_->active()) {
+      journal_->OnRollback([this, id = record.marks, marks = marks_[record.marks]] {
+        marks_[id] = marks;
+      });
+    }
+    marks_.erase(record.marks);
+  }
+  record = Node{};
+  record.next_free = free_head_;
+  journal_->Save(free_head_);
+  free_head_ = node;
+  journal_->Save(used_);
+  --used_;
+}
+
+// --- Roots ---
+
+NodeId PrefixTree::FindRoot(std::string_view key) const {
+  const auto found = roots_.find(absl::string_view(key.data(), key.size()));
+  return found == roots_.end() ? kNoNode : found->second;
+}
+
+NodeId PrefixTree::GetRoot(std::string_view key) {
+  if (const NodeId root = FindRoot(key); root != kNoNode) return root;
+  const NodeId root = NewNode();
+  nodes_[root].depth = kRootDepth;
+  roots_[std::string(key)] = root;
+  root_info_[root].key = std::string(key);
+  journal_->OnRollback([this, root, name = std::string(key)] {
+    roots_.erase(name);
+    root_info_.erase(root);
+  });
+  return root;
+}
+
+void PrefixTree::UseRoot(NodeId root) {
+  ++root_info_.at(root).users;
+  journal_->OnRollback([this, root] { --root_info_.at(root).users; });
+}
+
+void PrefixTree::ReleaseRoot(NodeId root) {
+  RootInfo& info = root_info_.at(root);
+  --info.users;
+  journal_->OnRollback([this, root] { ++root_info_.at(root).users; });
+  // While a step can still be undone the empty root stays; a later release or removal takes it.
+  if (info.users > 0 || nodes_[root].child_count > 0 || journal_->active()) return;
+  roots_.erase(info.key);
+  root_info_.erase(root);
+  FreeNode(root);
+}
+
+// --- Reading ---
+
+ContentView PrefixTree::ContentOf(NodeId node) const {
+  ContentView view{TokensOf(node), block_tokens_, {}};
+  if (nodes_[node].marks != 0) view.marks = marks_.at(nodes_[node].marks);
+  return view;
+}
+
+bool PrefixTree::ChildLess::operator()(const ChildKey& a, const ChildKey& b) const {
+  if (a.first != b.first) return a.first < b.first;
+  return CompareContent(tree->ContentOf(a.node), tree->ContentOf(b.node)) < 0;
+}
+
+bool PrefixTree::ChildLess::operator()(const ChildKey& a, const ContentView& b) const {
+  const uint32_t first = FirstTokenKey(b.tokens);
+  if (a.first != first) return a.first < first;
+  return CompareStart(tree->ContentOf(a.node), b) < 0;
+}
+
+bool PrefixTree::ChildLess::operator()(const ContentView& a, const ChildKey& b) const {
+  const uint32_t first = FirstTokenKey(a.tokens);
+  if (b.first != first) return first < b.first;
+  return CompareStart(tree->ContentOf(b.node), a) > 0;
+}
+
+NodeId PrefixTree::FindChild(NodeId parent, const ContentView& content) const {
+  const Node& node = nodes_[parent];
+  if (node.child_count == 0) return kNoNode;
+  if (node.child_count == 1) {
+    return CompareContent(ContentOf(node.child), content) == 0 ? node.child : kNoNode;
+  }
+  const Children& children = *children_.at(parent);
+  const auto found = children.find(content);
+  return found == children.end() ? kNoNode : found->node;
+}
+
+BlockId PrefixTree::BlockOf(NodeId node, uint32_t group) const {
+  if (group == 0) return BlockId{nodes_[node].block};
+  const size_t offset = size_t{node % kPageNodes} * (groups_ - 1) + group - 1;
+  return BlockId{more_blocks_[node / kPageNodes][offset]};
+}
+
+const std::vector<NodeVariant>& PrefixTree::Variants(NodeId node) const {
+  return nodes_[node].has_variants ? variants_.at(node) : NoVariants();
+}
+
+const NodeVariant* PrefixTree::VariantOf(NodeId node, WorkerSlot worker) const {
+  for (const NodeVariant& variant : Variants(node)) {
+    if (variant.owner == worker) return &variant;
+  }
+  return nullptr;
+}
+
+// --- Changing ---
+
+PrefixTree::ChildKey PrefixTree::KeyOf(NodeId node) const {
+  return {FirstTokenKey(TokensOf(node)), node};
+}
+
+NodeId PrefixTree::AddChild(NodeId parent, const ContentView& content, WorkerSlot owner) {
+  const NodeId node = NewNode();
+  Node& record = nodes_[node];
+  record.parent = parent;
+  record.depth = nodes_[parent].depth + 1;
+  record.owner = owner;
+  journal_->SaveBytes(TokensOf(node), block_tokens_ * sizeof(TokenId));
+  std::memcpy(TokensOf(node), content.tokens, block_tokens_ * sizeof(TokenId));
+  if (!content.marks.empty()) {
+    record.marks = next_marks_++;
+    marks_[record.marks].assign(content.marks.begin(), content.marks.end());
+    journal_->OnRollback([this, id = record.marks] { marks_.erase(id); });
+  }
+  InsertChild(parent, node);
+  return node;
+}
+
+void PrefixTree::InsertChild(NodeId parent, NodeId child) {
+  Node& record = Mut(parent);
+  ++record.child_count;
+  if (record.child_count == 1) {
+    record.child = child;
+    return;
+  }
+  if (record.child_count == 2) {
+    auto children = std::make_unique<Children>(ChildLess{this});
+    children->insert(KeyOf(record.child));
+    children_[parent] = std::move(children);
+  }
+  children_.at(parent)->insert(KeyOf(child));
+  journal_->OnRollback([this, parent, key = KeyOf(child), pair = record.child_count == 2] {
+    if (pair) {
+      children_.erase(parent);
+    } else {
+      children_.at(parent)->erase(key);
+    }
+  });
+}
+
+void PrefixTree::EraseChild(NodeId parent, NodeId child) {
+  Node& record = Mut(parent);
+  --record.child_count;
+  if (record.child_count == 0) {
+    record.child = kNoNode;
+    return;
+  }
+  Children& children = *children_.at(parent);
+  children.erase(KeyOf(child));
+  if (record.child == child) record.child = children.begin()->node;
+  const bool single = record.child_count == 1;
+  if (single) {
+    record.child = children.begin()->node;
+    children_.erase(parent);
+  }
+  // Undone in reverse order, so the nodes and their tokens are back when this runs.
+  journal_->OnRollback([this, parent, child, single, other = record.child] {
+    if (single) {
+      auto restored = std::make_unique<Children>(ChildLess{this});
+      restored->insert(KeyOf(other));
+      children_[parent] = std::move(restored);
+    }
+    children_.at(parent)->insert(KeyOf(child));
+  });
+}
+
+void PrefixTree::Remove(NodeId node) {
+  const NodeId parent = nodes_[node].parent;
+  EraseChild(parent, node);
+  if (nodes_[node].has_variants) {
+    SaveVariants(node);
+    variants_.erase(node);
+  }
+  FreeNode(node);
+  if (IsRoot(parent) && nodes_[parent].child_count == 0 && root_info_.at(parent).users == 0 &&
+      !journal_->active()) {
+    roots_.erase(root_info_.at(parent).key);
+    root_info_.erase(parent);
+    FreeNode(parent);
+  }
+}
+
+void PrefixTree::SetBlock(NodeId node, uint32_t group, BlockId block) {
+  if (group == 0) {
+    Mut(node).block = Index(block);
+    return;
+  }
+  const size_t offset = size_t{node % kPageNodes} * (groups_ - 1) + group - 1;
+  uint32_t& entry = more_blocks_[node / kPageNodes][offset];
+  journal_->Save(entry);
+  entry = Index(block);
+}
+
+void PrefixTree::SetOwner(NodeId node, WorkerSlot owner) { Mut(node).owner = owner; }
+
+void PrefixTree::SaveVariants(NodeId node) {
+  if (!journal_->active()) return;
+  const auto found = variants_.find(node);
+  std::vector<NodeVariant> before;
+  if (found != variants_.end()) before = found->second;
+  journal_->OnRollback([this, node, before] {
+    if (before.empty()) {
+      variants_.erase(node);
+    } else {
+      variants_[node] = before;
+    }
+  });
+}
+
+void PrefixTree::SetVariant(NodeId node, NodeVariant variant) {
+  SaveVariants(node);
+  std::vector<NodeVariant>& variants = variants_[node];
+  std::erase_if(variants, [&](const NodeVariant& v) { return v.owner == variant.owner; });
+  variants.push_back(std::move(variant));
+  Mut(node).has_variants = true;
+}
+
+void PrefixTree::RemoveVariant(NodeId node, WorkerSlot worker) {
+  SaveVariants(node);
+  std::vector<NodeVariant>& variants = variants_.at(node);
+  std::erase_if(variants, [worker](const NodeVariant& v) { return v.owner == worker; });
+  if (!variants.empty()) return;
+  variants_.erase(node);
+  Mut(node).has_variants = false;
+}
+
+}  // namespace quire

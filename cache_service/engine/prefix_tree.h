@@ -1,0 +1,208 @@
+// Prefix tree: an index of sealed blocks by content.
+//
+// A node stands for one block position with its content; the path from its root (one per namespace)
+// spells all tokens before it. Content is compared token by token, there is no hash that could
+// collide. A node with one child points at it; with more, the children are kept in content order, so
+// that an exact match and the longest partial match are both found in O(log children).
+//
+// A node carries one block per layer group: of the tree at large (owner kNoWorker), or of the one worker
+// whose step with them is not complete. Blocks of further workers that computed the same content
+// meanwhile are kept beside it as variants. Not thread-safe; CacheEngine locks.
+#ifndef QUIRE_CACHE_SERVICE_ENGINE_PREFIX_TREE_H_
+#define QUIRE_CACHE_SERVICE_ENGINE_PREFIX_TREE_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "cache_service/engine/block.h"
+#include "cache_service/engine/content.h"
+#include "cache_service/engine/journal.h"
+#include "cache_service/engine/types.h"
+#include "cache_service/engine/zeroed_array.h"
+
+namespace quire {
+
+struct Node {
+  NodeId parent;
+  // The only child, or any child if there are more.
+  NodeId child;
+  uint32_t child_count;
+  // Block index; a root has 0xFFFFFFFF.
+  uint32_t depth;
+  // Block of group 0.
+  uint32_t block;
+  // Index + 1 of the digest marks; 0: none.
+  uint32_t marks;
+  // kNoWorker: public.
+  WorkerSlot owner;
+  // Variants exist.
+  bool has_variants;
+  bool in_use;
+  uint32_t next_free;
+};
+
+static_assert(sizeof(Node) == 32);
+
+// Blocks of one worker beside those in the node.
+struct NodeVariant {
+  WorkerSlot owner = kNoWorker;
+  std::vector<BlockId> blocks;
+};
+
+class PrefixTree {
+ public:
+  PrefixTree(uint32_t block_count, uint32_t block_tokens, uint32_t groups, Journal* journal);
+
+  // --- Roots ---
+  NodeId FindRoot(std::string_view key) const;
+  NodeId GetRoot(std::string_view key);
+  uint64_t roots() const { return roots_.size(); }
+  // Removes a root without children that no sequence uses.
+  void UseRoot(NodeId root);
+  void ReleaseRoot(NodeId root);
+
+  // --- Reading ---
+  const Node& Get(NodeId node) const { return nodes_[node]; }
+  bool IsRoot(NodeId node) const { return nodes_[node].depth == kRootDepth; }
+  ContentView ContentOf(NodeId node) const;
+  NodeId FindChild(NodeId parent, const ContentView& content) const;
+  // Children by falling common length with `content`, while it is positive; `visit` returns true to
+  // stop. Content may be shorter than a block.
+  template <typename Visit>
+  void VisitPartial(NodeId parent, const ContentView& content, Visit visit) const;
+  template <typename Visit>
+  void VisitChildren(NodeId parent, Visit visit) const;
+  BlockId BlockOf(NodeId node, uint32_t group) const;
+  // Index of the variant of `worker`, or null.
+  const NodeVariant* VariantOf(NodeId node, WorkerSlot worker) const;
+  uint64_t nodes() const { return used_; }
+  NodeId end() const { return fresh_; }
+
+  // --- Changing ---
+  NodeId AddChild(NodeId parent, const ContentView& content, WorkerSlot owner);
+  // The node must have no child.
+  void Remove(NodeId node);
+  void SetBlock(NodeId node, uint32_t group, BlockId block);
+  void SetOwner(NodeId node, WorkerSlot owner);
+  void SetVariant(NodeId node, NodeVariant variant);
+  void RemoveVariant(NodeId node, WorkerSlot worker);
+  const std::vector<NodeVariant>& Variants(NodeId node) const;
+
+ private:
+  static constexpr uint32_t kRootDepth = 0xFFFFFFFFu;
+
+  struct ChildKey {
+    // First token, bytes swapped so that its order is that of memcmp.
+    uint32_t first;
+    NodeId node;
+  };
+
+  struct ChildLess {
+    using is_transparent = void;
+    const PrefixTree* tree;
+    bool operator()(const ChildKey& a, const ChildKey& b) const;
+    bool operator()(const ChildKey& a, const ContentView& b) const;
+    bool operator()(const ContentView& a, const ChildKey& b) const;
+  };
+  using Children = absl::btree_set<ChildKey, ChildLess>;
+
+  Node& Mut(NodeId node);
+  NodeId NewNode();
+  void FreeNode(NodeId node);
+  void Grow();
+  ChildKey KeyOf(NodeId node) const;
+  void InsertChild(NodeId parent, NodeId child);
+  void EraseChild(NodeId parent, NodeId child);
+  void SaveVariants(NodeId node);
+  TokenId* TokensOf(NodeId node) { return tokens_.at(node / kPageNodes).data() + TokenOffset(node); }
+  const TokenId* TokensOf(NodeId node) const {
+    return tokens_[node / kPageNodes].data() + TokenOffset(node);
+  }
+  size_t TokenOffset(NodeId node) const { return size_t{node % kPageNodes} * block_tokens_; }
+
+  // Tokens and further blocks come in pages, so that the tree can outgrow the pool (paths to window
+  // blocks whose own blocks are gone) and addresses stay.
+  static constexpr uint32_t kPageNodes = 1u << 16;
+
+  Journal* journal_;
+  uint32_t block_tokens_;
+  uint32_t groups_;
+  std::deque<ZeroedArray<Node>> node_pages_;
+  std::deque<ZeroedArray<TokenId>> tokens_;
+  std::deque<ZeroedArray<uint32_t>> more_blocks_;
+  // View of node_pages_ with one index.
+  class NodeView {
+   public:
+    explicit NodeView(std::deque<ZeroedArray<Node>>* pages) : pages_(pages) {}
+    Node& operator[](NodeId node) { return (*pages_)[node / kPageNodes][node % kPageNodes]; }
+    const Node& operator[](NodeId node) const {
+      return (*pages_)[node / kPageNodes][node % kPageNodes];
+    }
+
+   private:
+    std::deque<ZeroedArray<Node>>* pages_;
+  };
+  NodeView nodes_{&node_pages_};
+  NodeId fresh_ = 1;
+  NodeId free_head_ = kNoNode;
+  uint64_t used_ = 0;
+  absl::flat_hash_map<std::string, NodeId> roots_;
+  struct RootInfo {
+    std::string key;
+    uint32_t users = 0;
+  };
+  absl::flat_hash_map<NodeId, RootInfo> root_info_;
+  absl::flat_hash_map<NodeId, std::unique_ptr<Children>> children_;
+  absl::flat_hash_map<NodeId, std::vector<NodeVariant>> variants_;
+  absl::flat_hash_map<uint32_t, std::vector<DigestMark>> marks_;
+  uint32_t next_marks_ = 1;
+};
+
+template <typename Visit>
+void PrefixTree::VisitChildren(NodeId parent, Visit visit) const {
+  const Node& node = nodes_[parent];
+  if (node.child_count == 1) visit(node.child);
+  if (node.child_count <= 1) return;
+  for (const ChildKey& key : *children_.at(parent)) visit(key.node);
+}
+
+template <typename Visit>
+void PrefixTree::VisitPartial(NodeId parent, const ContentView& content, Visit visit) const {
+  const Node& node = nodes_[parent];
+  if (node.child_count == 0 || content.count == 0) return;
+  if (node.child_count == 1) {
+    const uint32_t common = CommonLength(ContentOf(node.child), content);
+    if (common > 0) visit(node.child, common);
+    return;
+  }
+  // In content order the best match is a neighbour of the place where `content` would stand.
+  const Children& children = *children_.at(parent);
+  auto after = children.lower_bound(content);
+  auto before = after;
+  while (true) {
+    const uint32_t common_after =
+        after == children.end() ? 0 : CommonLength(ContentOf(after->node), content);
+    const uint32_t common_before =
+        before == children.begin() ? 0 : CommonLength(ContentOf(std::prev(before)->node), content);
+    if (common_after == 0 && common_before == 0) return;
+    if (common_after >= common_before) {
+      if (visit(after->node, common_after)) return;
+      ++after;
+    } else {
+      --before;
+      if (visit(before->node, common_before)) return;
+    }
+  }
+}
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_ENGINE_PREFIX_TREE_H_

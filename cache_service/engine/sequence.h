@@ -1,0 +1,78 @@
+// One growing token stream of one worker.
+#ifndef QUIRE_CACHE_SERVICE_ENGINE_SEQUENCE_H_
+#define QUIRE_CACHE_SERVICE_ENGINE_SEQUENCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache_service/engine/block.h"
+#include "cache_service/engine/namespace_key.h"
+#include "cache_service/engine/retention.h"
+#include "cache_service/engine/types.h"
+
+namespace quire {
+
+struct Sequence;
+
+// Promise of blocks to a sequence and its forks (P10).
+struct Claim {
+  WorkerSlot worker = kNoWorker;
+  uint32_t reserve_tokens = 0;
+  // Blocks that one sequence of reserve_tokens needs.
+  uint64_t blocks_per_sequence = 0;
+  // Forks that the claim still covers.
+  uint32_t forks_left = 0;
+  // Copies that sharers of a partial tail will need.
+  uint64_t copies_due = 0;
+  std::vector<Sequence*> members;
+  // Blocks promised and not yet taken.
+  uint64_t remaining = 0;
+};
+
+// committed <= length <= reserved; every table has ceil(max(length, reserved) / block_tokens) entries.
+struct Sequence {
+  SequenceHandle handle = 0;
+  WorkerSlot worker = kNoWorker;
+  // Order of the begins of all sequences; forks continue the parent's.
+  uint64_t serial = 0;
+  NodeId root = kNoNode;
+
+  uint32_t committed = 0;
+  uint32_t length = 0;
+  uint32_t reserved = 0;
+  // Tokens named by the begin; those past length have no slots yet.
+  uint32_t given = 0;
+
+  // Leading blocks that are sealed and in the tree, and the node of the last one (or the root).
+  uint32_t sealed = 0;
+  NodeId node = kNoNode;
+  // False: what it commits from now on stays private.
+  bool publishes = true;
+  // sealed_first[i]: this sequence put block i into the tree.
+  std::vector<bool> sealed_first;
+
+  // Step that touched it last, and its length before that step: tokens below entered earlier.
+  StepNumber touched_step = 0;
+  uint32_t length_before_step = 0;
+  // Step of the copy made by its begin; its shared blocks stay under the copy's source until then.
+  StepNumber copy_step = 0;
+
+  // Token ids from position token_base on; those before are in the tree.
+  uint32_t token_base = 0;
+  std::vector<TokenId> tokens;
+  std::vector<DigestRange> digests;
+  std::vector<RetentionRange> retention;
+  NamespaceParts namespace_parts;
+
+  // By group; kNoBlock: left the window.
+  std::vector<std::vector<BlockId>> tables;
+  // By group: entries before this one have left.
+  std::vector<uint32_t> window_start;
+
+  std::shared_ptr<Claim> claim;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_ENGINE_SEQUENCE_H_
