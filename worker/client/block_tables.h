@@ -34,6 +34,8 @@ class BlockTables {
     uint32_t block_count = 0;
   };
 
+  BlockTables() = default;
+
   explicit BlockTables(const Limits& limits) : limits_(limits) {}
 
   // Applies the answer to `step`. INTERNAL if the answer cannot belong to the step; the tables are
@@ -64,7 +66,7 @@ class BlockTables {
   uint32_t TableSize(uint32_t slots) const;
   SequenceState* FindMutable(SequenceHandle sequence);
 
-  const Limits limits_;
+  Limits limits_;
   std::unordered_map<SequenceHandle, SequenceState> sequences_;
 };
 

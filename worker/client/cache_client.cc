@@ -87,11 +87,10 @@ absl::Status CacheClient::Start(uint64_t incarnation) {
   failed_ = absl::OkStatus();
   last_with_operations_ = 0;
   told_applied_ = told_completed_ = info_.expected_step - 1;
-  tables_ = std::make_unique<BlockTables>(
-      BlockTables::Limits{.block_tokens = info_.block_tokens,
-                          .groups = static_cast<uint32_t>(info_.groups.size()),
-                          .max_sequence_tokens = info_.max_sequence_tokens,
-                          .block_count = info_.block_count});
+  tables_ = BlockTables({.block_tokens = info_.block_tokens,
+                         .groups = static_cast<uint32_t>(info_.groups.size()),
+                         .max_sequence_tokens = info_.max_sequence_tokens,
+                         .block_count = info_.block_count});
   const uint32_t in_flight = options_.mode == StepMode::kStream ? info_.max_steps_in_flight : 1;
   ledger_ = std::make_unique<StepLedger>(info_.expected_step, in_flight);
   keeper_ = std::make_unique<LeaseKeeper>(
@@ -211,7 +210,7 @@ absl::StatusOr<std::optional<AppliedStep>> CacheClient::Receive(Duration wait) {
 
 absl::StatusOr<AppliedStep> CacheClient::Apply(const StepAnswer& answer) {
   AppliedStep applied{.step = std::move(ledger_->front().step), .answer = answer};
-  if (absl::Status status = tables_->Apply(applied.step, answer); !status.ok()) return status;
+  if (absl::Status status = tables_.Apply(applied.step, answer); !status.ok()) return status;
   if (!answer.copies.empty()) {
     if (copy_executor_ == nullptr) return absl::FailedPreconditionError("no copy executor is set");
     if (absl::Status status = copy_executor_(answer.copies); !status.ok()) return status;
@@ -269,7 +268,7 @@ absl::Status CacheClient::CheckLease() {
 absl::Status CacheClient::Reattach() {
   keeper_.reset();
   transport_.reset();
-  tables_->Clear();
+  tables_.Clear();
   mapping_.reset();
   attached_ = false;
   absl::Status status = Start(++incarnation_);

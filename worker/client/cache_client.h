@@ -82,7 +82,7 @@ class CacheClient {
   std::byte* blocks() const;
 
   // As of the last applied answer.
-  const BlockTables& tables() const { return *tables_; }
+  const BlockTables& tables() const { return tables_; }
 
   // True if a step can be sent without waiting for an answer.
   bool CanSubmit() const;
@@ -148,7 +148,7 @@ class CacheClient {
   CopyExecutor copy_executor_;
 
   std::unique_ptr<PoolMapping> mapping_;
-  std::unique_ptr<BlockTables> tables_;
+  BlockTables tables_;
   std::unique_ptr<StepLedger> ledger_;
   std::unique_ptr<LeaseKeeper> keeper_;
   std::unique_ptr<StepTransport> transport_;

@@ -1,0 +1,244 @@
+#include "worker/runtime/scheduler.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace quire::runtime {
+namespace {
+
+bool EndsLease(const absl::Status& status) {
+  if (!client::HasReason(status)) return false;
+  const Reason reason = ReasonOf(status);
+  return reason == Reason::kLeaseExpired || reason == Reason::kEpochMismatch;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(client::CacheClient& client, model::Transformer& model,
+                     const SchedulerOptions& options, const Clock& clock)
+    : client_(client),
+      model_(model),
+      options_(options),
+      clock_(clock),
+      planner_(options, client.pool(), client.tables(), stats_) {}
+
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient& client,
+                                                             model::Transformer& model,
+                                                             const SchedulerOptions& options,
+                                                             const Clock& clock) {
+  if (options.steps_in_flight == 0 || options.chunk_tokens == 0 || options.max_sequences == 0 ||
+      options.max_batch_tokens < options.drafts + 1) {
+    return absl::InvalidArgumentError(
+        "steps in flight, chunk and sequences must be positive, the batch larger than the drafts");
+  }
+  std::unique_ptr<Scheduler> scheduler(new Scheduler(client, model, options, clock));
+  if (absl::Status status = scheduler->MapPool(); !status.ok()) return status;
+  client.set_copy_executor([raw = scheduler.get()](std::span<const client::CopyOrder> orders) {
+    return raw->CopyBlocks(orders);
+  });
+  return scheduler;
+}
+
+absl::Status Scheduler::MapPool() {
+  if (client_.blocks() == nullptr) {
+    return absl::FailedPreconditionError("the pool has no memory to compute in");
+  }
+  const client::PoolInfo& info = client_.pool();
+  model::PagedPool pool{
+      client_.blocks(), info.block_count, info.block_bytes, info.block_tokens, {}};
+  for (const client::LayerGroup& group : info.groups) {
+    pool.groups.push_back({group.window_tokens, group.layers});
+  }
+  absl::StatusOr<std::unique_ptr<model::PagedKv>> kv =
+      model::PagedKv::Create(model_.config(), pool, options_.threads);
+  if (!kv.ok()) return kv.status();
+  kv_ = *std::move(kv);
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::CopyBlocks(std::span<const client::CopyOrder> orders) {
+  std::vector<model::GroupCopy> copies;
+  for (const client::CopyOrder& order : orders) {
+    copies.push_back(
+        {order.group, {order.source, order.destination, static_cast<int32_t>(order.tokens)}});
+    ++stats_.copy_orders;
+  }
+  return kv_->CopyBlocks(copies);
+}
+
+void Scheduler::Add(Request request) {
+  auto run = std::make_shared<RequestRun>(std::move(request), clock_.Now(), options_.record_logits);
+  const Request& added = run->request();
+  const uint64_t most = client_.pool().max_sequence_tokens;
+  if (added.prompt.empty() || added.new_tokens == 0 || added.width == 0 ||
+      added.prompt.size() + added.new_tokens > most) {
+    results_.push_back(run->Abandon(absl::InvalidArgumentError(absl::StrCat(
+                                        added.prompt.size(), " prompt and ", added.new_tokens,
+                                        " new tokens, at most ", most, " together")),
+                                    clock_.Now()));
+    ++stats_.failed_requests;
+    return;
+  }
+  work_.waiting.push_back(std::move(run));
+}
+
+std::vector<RequestResult> Scheduler::TakeResults() { return std::exchange(results_, {}); }
+
+bool Scheduler::idle() const {
+  return unfinished() == 0 && work_.releases.empty() && client_.in_flight() == 0;
+}
+
+absl::Status Scheduler::RunOnce() {
+  const absl::Status status = Round();
+  return EndsLease(status) ? StartOver() : status;
+}
+
+absl::Status Scheduler::Round() {
+  if (absl::Status status = ApplyArrived(); !status.ok()) return status;
+  RelieveShortage();
+  const uint32_t depth = std::min(options_.steps_in_flight, client_.pool().max_steps_in_flight);
+  while (client_.in_flight() >= depth || !client_.CanSubmit()) {
+    if (absl::Status status = WaitForAnswer(); !status.ok()) return status;
+  }
+  if (!client_.MayLaunch()) return Idle();
+  Plan plan = planner_.MakePlan(work_, clock_.Now());
+  const bool has_rows = !plan.rows.empty();
+  if (absl::Status status = Send(plan); !status.ok()) return status;
+  if (has_rows) return Launch(plan);
+  return client_.in_flight() > 0 ? WaitForAnswer() : Idle();
+}
+
+absl::Status Scheduler::ApplyArrived() {
+  for (;;) {
+    absl::StatusOr<std::optional<client::AppliedStep>> applied = client_.Poll();
+    if (!applied.ok()) return applied.status();
+    if (!applied->has_value()) return absl::OkStatus();
+    OnApplied(**applied);
+  }
+}
+
+absl::Status Scheduler::WaitForAnswer() {
+  absl::StatusOr<client::AppliedStep> applied = client_.Wait();
+  if (!applied.ok()) return applied.status();
+  OnApplied(*applied);
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::Send(Plan& plan) {
+  if (plan.step.empty()) return absl::OkStatus();
+  for (const Issued& issued : plan.issued) {
+    releases_in_flight_ += issued.kind == IssuedKind::kRelease ? 1 : 0;
+  }
+  absl::StatusOr<client::StepNumber> number = client_.Submit(std::move(plan.step));
+  if (!number.ok()) return number.status();
+  issued_[*number] = std::move(plan.issued);
+  ++stats_.steps;
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::Launch(Plan& plan) {
+  std::vector<float> logits;
+  if (absl::Status status = RunModel(plan, logits); !status.ok()) return status;
+  if (absl::Status status = client_.CheckLease(); !status.ok()) return status;
+  Deliver(plan, logits);
+  ++stats_.launches;
+  CollectFinished();
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::RunModel(const Plan& plan, std::vector<float>& logits) {
+  model::LaunchBatch batch;
+  std::vector<model::SequenceTables> tables;
+  for (const PlannedRows& planned : plan.rows) {
+    const Branch& branch = *planned.branch;
+    const auto known = planned.rows - static_cast<uint32_t>(planned.drafts.size());
+    std::vector<TokenId> tokens(branch.tokens.begin() + branch.computed,
+                                branch.tokens.begin() + branch.computed + known);
+    tokens.insert(tokens.end(), planned.drafts.begin(), planned.drafts.end());
+    const int32_t first = batch.Add(static_cast<int32_t>(branch.computed), tokens.data(),
+                                    static_cast<int32_t>(planned.rows));
+    if (planned.wants_logits) {
+      for (uint32_t row = known - 1; row < planned.rows; ++row) {
+        batch.logit_rows.push_back(first + static_cast<int32_t>(row));
+      }
+    }
+    const client::SequenceState* state = client_.tables().Find(branch.handle);
+    tables.emplace_back(state->tables.begin(), state->tables.end());
+    stats_.computed_tokens += known;
+  }
+  if (absl::Status status = kv_->Prepare(batch, tables); !status.ok()) return status;
+  return model_.Forward(batch, *kv_, logits);
+}
+
+void Scheduler::Deliver(const Plan& plan, std::span<const float> logits) {
+  size_t row = 0;
+  const auto width = static_cast<size_t>(model_.config().vocabulary);
+  for (const PlannedRows& planned : plan.rows) {
+    row += DeliverRows(planned, logits.subspan(row * width));
+  }
+}
+
+// Gives the branch its logits, then those of each draft that was chosen after all. Returns the
+// number of logit rows that belong to it.
+size_t Scheduler::DeliverRows(const PlannedRows& planned, std::span<const float> logits) {
+  Branch& branch = *planned.branch;
+  const size_t drafts = planned.drafts.size();
+  branch.computed += planned.rows - static_cast<uint32_t>(drafts);
+  if (!planned.wants_logits) return 0;
+  const auto width = static_cast<size_t>(model_.config().vocabulary);
+  stats_.drafted_tokens += drafts;
+  for (size_t i = 0; i <= drafts; ++i) {
+    const size_t before = branch.tokens.size();
+    planned.run->OnLogits(branch, logits.subspan(i * width, width), clock_.Now());
+    const bool goes_on = branch.state == BranchState::kActive && branch.tokens.size() > before;
+    if (i == drafts || !goes_on || branch.tokens.back() != planned.drafts[i]) break;
+    ++branch.computed;
+    ++stats_.accepted_drafts;
+  }
+  return drafts + 1;
+}
+
+// Nothing can be sent or launched now.
+absl::Status Scheduler::Idle() {
+  absl::StatusOr<bool> reported = client_.ReportCompletion();
+  if (!reported.ok()) return reported.status();
+  if (*reported) return WaitForAnswer();
+  if (absl::Status status = client_.CheckLease(); !status.ok()) return status;
+  if (unfinished() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return absl::OkStatus();
+}
+
+void Scheduler::CollectFinished() {
+  for (const auto& run : work_.running) {
+    for (const auto& branch : run->branches()) {
+      if (branch->state == BranchState::kDone && branch->has_sequence()) {
+        ReleaseBranch(run, *branch);
+      }
+    }
+  }
+  std::erase_if(work_.running, [this](const std::shared_ptr<RequestRun>& run) {
+    if (!run->done()) return false;
+    results_.push_back(run->TakeResult(clock_.Now()));
+    ++stats_.requests;
+    for (const Generated& output : results_.back().outputs) {
+      stats_.generated_tokens += output.tokens.size();
+    }
+    return true;
+  });
+}
+
+void Scheduler::ReleaseBranch(const std::shared_ptr<RequestRun>& run, Branch& branch) {
+  const client::SequenceState* state = client_.tables().Find(branch.handle);
+  if (state != nullptr && !state->tables.empty()) {
+    stats_.slots_at_end += state->tables[0].size() * client_.pool().block_tokens;
+    stats_.tokens_at_end += state->length;
+  }
+  work_.releases.push_back({run, branch.handle, branch.entered, branch.computed, branch.committed});
+  branch.handle = 0;
+  branch.stalled = false;
+}
+
+}  // namespace quire::runtime

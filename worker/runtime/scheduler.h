@@ -1,0 +1,113 @@
+// Continuous batching over block tables that a server hands out.
+//
+//   auto scheduler = Scheduler::Create(client, model, options, clock);
+//   (*scheduler)->Add(request);
+//   while (!(*scheduler)->idle()) {
+//     (*scheduler)->RunOnce();
+//     for (RequestResult& result : (*scheduler)->TakeResults()) ...
+//   }
+#ifndef QUIRE_WORKER_RUNTIME_SCHEDULER_H_
+#define QUIRE_WORKER_RUNTIME_SCHEDULER_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/client/cache_client.h"
+#include "worker/model/paged_kv.h"
+#include "worker/model/transformer.h"
+#include "worker/runtime/planner.h"
+#include "worker/runtime/scheduler_options.h"
+
+namespace quire::runtime {
+
+// Each round applies the answers that are there, sends one step, and launches what earlier answers
+// hold slots for, so that decoding does not wait for the server. Kernels run on the caller's thread
+// and are finished when the launch returns: a step is complete as soon as it is applied.
+//
+// Shortage preempts the youngest request; a lost lease or a restarted server sends all requests
+// back to the queue. Either way the text stays the same: everything is computed again from the
+// tokens. Not thread-safe. Client, model and clock must outlive it.
+class Scheduler {
+ public:
+  static absl::StatusOr<std::unique_ptr<Scheduler>> Create(client::CacheClient& client,
+                                                           model::Transformer& model,
+                                                           const SchedulerOptions& options,
+                                                           const Clock& clock);
+
+  void Add(Request request);
+
+  // One round. An error is final: the server cannot be attached to any more, or the model failed.
+  absl::Status RunOnce();
+
+  // Results since the last call, failed requests included.
+  std::vector<RequestResult> TakeResults();
+
+  // No request is left and the server knows that everything is complete.
+  bool idle() const;
+
+  size_t unfinished() const { return work_.running.size() + work_.waiting.size(); }
+
+  const SchedulerStats& stats() const { return stats_; }
+
+  const client::PoolCounts& pool_counts() const { return pool_counts_; }
+
+ private:
+  Scheduler(client::CacheClient& client, model::Transformer& model, const SchedulerOptions& options,
+            const Clock& clock);
+
+  absl::Status MapPool();
+  absl::Status CopyBlocks(std::span<const client::CopyOrder> orders);
+
+  // Rounds.
+  absl::Status Round();
+  absl::Status ApplyArrived();
+  absl::Status WaitForAnswer();
+  absl::Status Send(Plan& plan);
+  absl::Status Launch(Plan& plan);
+  absl::Status RunModel(const Plan& plan, std::vector<float>& logits);
+  void Deliver(const Plan& plan, std::span<const float> logits);
+  size_t DeliverRows(const PlannedRows& rows, std::span<const float> logits);
+  absl::Status Idle();
+
+  // Answers.
+  void OnApplied(const client::AppliedStep& applied);
+  void OnAnswer(const Issued& issued, const client::StepAnswer& answer);
+  void OnBegun(const Issued& issued, const client::BeginResult& result);
+  void OnBeginFailed(const Issued& issued, const Error& error);
+  void OnGrown(const Issued& issued, const client::OperationFailure* failure);
+  void OnNotice(const client::SequenceNotice& notice);
+  void CountEvictions(const client::StepAnswer& answer);
+
+  // Requests.
+  void CollectFinished();
+  void ReleaseBranch(const std::shared_ptr<RequestRun>& run, Branch& branch);
+  void Preempt(const std::shared_ptr<RequestRun>& run);
+  void RelieveShortage();
+  void Abandon(const std::shared_ptr<RequestRun>& run, const absl::Status& status);
+  absl::Status StartOver();
+
+  client::CacheClient& client_;
+  model::Transformer& model_;
+  const SchedulerOptions options_;
+  const Clock& clock_;
+  SchedulerStats stats_;
+  Planner planner_;
+  std::unique_ptr<model::PagedKv> kv_;
+  Work work_;
+  std::map<client::StepNumber, std::vector<Issued>> issued_;
+  std::vector<RequestResult> results_;
+  client::PoolCounts pool_counts_;
+  bool pool_counts_known_ = false;
+  // Finishes that are sent and not answered: their blocks are about to come back.
+  uint32_t releases_in_flight_ = 0;
+  // Since when the only running request cannot grow, or no request can begin.
+  TimePoint stuck_since_ = TimePoint::max();
+};
+
+}  // namespace quire::runtime
+
+#endif  // QUIRE_WORKER_RUNTIME_SCHEDULER_H_

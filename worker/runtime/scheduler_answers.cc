@@ -1,0 +1,227 @@
+// How answers change branches, and what is done about shortage and lost leases.
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "worker/runtime/scheduler.h"
+
+namespace quire::runtime {
+namespace {
+
+// The only running request gives its blocks back after this long without growth: another worker's
+// older sequence may be waiting for them.
+constexpr Duration kGiveWay = std::chrono::seconds(1);
+
+bool IsShortage(const Error& error) {
+  return error.reason == Reason::kPoolExhausted || error.reason == Reason::kLimitExceeded ||
+         error.reason == Reason::kQuotaExceeded;
+}
+
+}  // namespace
+
+void Scheduler::OnApplied(const client::AppliedStep& applied) {
+  const client::StepAnswer& answer = applied.answer;
+  CountEvictions(answer);
+  if (const auto found = issued_.find(answer.step); found != issued_.end()) {
+    const std::vector<Issued> issued = std::move(found->second);
+    issued_.erase(found);
+    for (const Issued& operation : issued) OnAnswer(operation, answer);
+  }
+  for (const client::SequenceNotice& notice : answer.notices) OnNotice(notice);
+  // Kernels are finished when their launch returns, so what is applied is complete.
+  client_.Complete(answer.step).IgnoreError();
+}
+
+void Scheduler::OnAnswer(const Issued& issued, const client::StepAnswer& answer) {
+  const client::OperationFailure* failure = answer.FailureOf(issued.id);
+  if (failure != nullptr && IsShortage(failure->error)) ++stats_.shortages;
+  if (issued.kind == IssuedKind::kRelease) {
+    --releases_in_flight_;
+    work_.grow_at = work_.begin_at = clock_.Now();
+    return;
+  }
+  Branch& branch = *issued.branch;
+  if (branch.handle != issued.handle) return;
+  switch (issued.kind) {
+    case IssuedKind::kBegin:
+      if (failure != nullptr) {
+        OnBeginFailed(issued, failure->error);
+      } else if (const client::BeginResult* begun = answer.BeginOf(issued.id)) {
+        OnBegun(issued, *begun);
+      }
+      break;
+    case IssuedKind::kFork:
+      if (failure != nullptr) {
+        branch.Reset();
+      } else {
+        branch.state = BranchState::kActive;
+        branch.parent = nullptr;
+      }
+      break;
+    case IssuedKind::kGrow:
+      OnGrown(issued, failure);
+      break;
+    default:
+      // Tokens enter whatever happens: their slots were held. Only the look-ahead may be short.
+      if (failure != nullptr) branch.asked_slots = failure->reserved;
+  }
+}
+
+void Scheduler::OnBegun(const Issued& issued, const client::BeginResult& result) {
+  Branch& branch = *issued.branch;
+  branch.state = BranchState::kActive;
+  branch.growing = false;
+  branch.entered = branch.asked_slots = result.length;
+  branch.computed = branch.committed = result.reused_tokens;
+  stuck_since_ = TimePoint::max();
+  if (!issued.run->begun()) {
+    stats_.prompt_tokens += branch.given;
+    stats_.reused_tokens += result.reused_tokens;
+    stats_.copied_tokens += result.copied_tokens;
+    issued.run->NoteReuse(result.reused_tokens);
+  }
+}
+
+void Scheduler::OnBeginFailed(const Issued& issued, const Error& error) {
+  const std::shared_ptr<RequestRun> run = issued.run;
+  issued.branch->Reset();
+  if (!IsShortage(error)) {
+    Abandon(run, ToStatus(error));
+    return;
+  }
+  uint64_t needed = 0;
+  if (absl::SimpleAtoi(std::string(error.Detail("needed")), &needed) &&
+      needed > client_.pool().block_count) {
+    Abandon(run, ToStatus(error));
+    return;
+  }
+  const TimePoint now = clock_.Now();
+  work_.begin_at = now + options_.retry_interval;
+  const bool holds_nothing =
+      std::none_of(run->branches().begin(), run->branches().end(),
+                   [](const auto& branch) { return branch->has_sequence(); });
+  if (!holds_nothing) return;
+  if (const auto found = std::find(work_.running.begin(), work_.running.end(), run);
+      found != work_.running.end()) {
+    work_.running.erase(found);
+    work_.waiting.push_front(run);
+  }
+  if (!work_.running.empty()) return;
+  stuck_since_ = std::min(stuck_since_, now);
+  if (now - stuck_since_ < options_.begin_patience) return;
+  stuck_since_ = TimePoint::max();
+  Abandon(run, ToStatus(error));
+}
+
+void Scheduler::OnGrown(const Issued& issued, const client::OperationFailure* failure) {
+  Branch& branch = *issued.branch;
+  branch.growing = false;
+  const client::SequenceState* state = client_.tables().Find(branch.handle);
+  if (state == nullptr) return;
+  // Until all given tokens have entered, nothing but this operation changes the length.
+  if (branch.entered < branch.given) branch.entered = state->length;
+  branch.stalled = failure != nullptr;
+  if (failure == nullptr) {
+    stuck_since_ = TimePoint::max();
+    return;
+  }
+  branch.asked_slots = state->reserved;
+  work_.grow_at = clock_.Now() + options_.retry_interval;
+}
+
+void Scheduler::OnNotice(const client::SequenceNotice& notice) {
+  if (notice.error.reason != Reason::kContentMismatch) return;
+  for (const auto& run : work_.running) {
+    for (const auto& branch : run->branches()) {
+      if (branch->handle != notice.sequence) continue;
+      const std::shared_ptr<RequestRun> hit = run;
+      Preempt(hit);
+      return;
+    }
+  }
+}
+
+// Blocks that became entries beyond those that left the free list were idle content before.
+void Scheduler::CountEvictions(const client::StepAnswer& answer) {
+  const client::PoolCounts before = std::exchange(pool_counts_, answer.pool);
+  if (!std::exchange(pool_counts_known_, true)) return;
+  if (answer.pool.free > 0 || answer.pool.evictable >= before.evictable) return;
+  uint64_t entries = 0;
+  uint64_t reused = 0;
+  for (const client::TableRun& run : answer.table) entries += run.blocks.size();
+  for (const client::BeginResult& begin : answer.begins) {
+    reused += (begin.reused_tokens - begin.copied_tokens) / client_.pool().block_tokens *
+              client_.pool().groups.size();
+  }
+  const uint64_t fresh = entries > reused ? entries - reused : 0;
+  const uint64_t gone = before.evictable - answer.pool.evictable;
+  stats_.evicted_blocks += std::min(gone, fresh > before.free ? fresh - before.free : 0);
+}
+
+void Scheduler::Preempt(const std::shared_ptr<RequestRun>& run) {
+  for (const auto& branch : run->branches()) {
+    if (branch->state == BranchState::kDone) continue;
+    if (branch->has_sequence()) ReleaseBranch(run, *branch);
+    run->OnPreempted(*branch);
+    branch->Reset();
+  }
+  run->CountPreemption();
+  ++stats_.preemptions;
+  std::erase(work_.running, run);
+  work_.waiting.push_front(run);
+}
+
+void Scheduler::RelieveShortage() {
+  const auto stalled = [](const std::shared_ptr<RequestRun>& run) {
+    return std::any_of(run->branches().begin(), run->branches().end(),
+                       [](const auto& branch) { return branch->stalled; });
+  };
+  if (releases_in_flight_ > 0 || !work_.releases.empty()) return;
+  if (std::none_of(work_.running.begin(), work_.running.end(), stalled)) return;
+  const TimePoint now = clock_.Now();
+  if (work_.running.size() == 1) {
+    stuck_since_ = std::min(stuck_since_, now);
+    if (now - stuck_since_ < kGiveWay) return;
+    stuck_since_ = TimePoint::max();
+    work_.begin_at = now + options_.retry_interval;
+  }
+  const std::shared_ptr<RequestRun> youngest = work_.running.back();
+  Preempt(youngest);
+}
+
+void Scheduler::Abandon(const std::shared_ptr<RequestRun>& run, const absl::Status& status) {
+  for (const auto& branch : run->branches()) {
+    if (branch->has_sequence()) ReleaseBranch(run, *branch);
+    branch->state = BranchState::kDone;
+  }
+  std::erase(work_.running, run);
+  std::erase(work_.waiting, run);
+  results_.push_back(run->Abandon(status, clock_.Now()));
+  ++stats_.failed_requests;
+}
+
+// The server forgot this worker, or it forgot everything: begin again under a new lease.
+absl::Status Scheduler::StartOver() {
+  ++stats_.lost_leases;
+  issued_.clear();
+  releases_in_flight_ = 0;
+  work_.releases.clear();
+  pool_counts_known_ = false;
+  kv_.reset();
+  while (!work_.running.empty()) {
+    const std::shared_ptr<RequestRun> run = work_.running.back();
+    work_.running.pop_back();
+    for (const auto& branch : run->branches()) {
+      if (branch->state == BranchState::kDone) continue;
+      run->OnPreempted(*branch);
+      branch->Reset();
+    }
+    work_.waiting.push_front(run);
+  }
+  if (absl::Status status = client_.Reattach(); !status.ok()) return status;
+  return MapPool();
+}
+
+}  // namespace quire::runtime
