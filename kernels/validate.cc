@@ -48,26 +48,29 @@ Status CheckHeads(const KvPoolView& pool, const AttentionParams& p) {
                                                  ", must be 1..32 times kv_heads " +
                                                  to_string(kv_heads));
   }
-  if (p.layer < 0 || p.layer >= pool.layout.layers) {
-    return Status::OutOfRange(
-        "params.layer",
-        "layer is " + to_string(p.layer) + ", the group has " + to_string(pool.layout.layers));
+  return Status::Ok();
+}
+
+Status CheckMask(const AttentionMask& mask) {
+  if (mask.window_left < -1) {
+    return Status::Invalid("params.mask.window_left",
+                           "window_left is " + to_string(mask.window_left) + ", least is -1");
+  }
+  if (mask.keep_first < 0) {
+    return Status::Invalid("params.mask.keep_first", "keep_first is " + to_string(mask.keep_first));
   }
   return Status::Ok();
 }
 
 Status CheckScores(const KvPoolView& pool, const AttentionParams& p) {
+  if (p.layer < 0 || p.layer >= pool.layout.layers) {
+    return Status::OutOfRange(
+        "params.layer",
+        "layer is " + to_string(p.layer) + ", the group has " + to_string(pool.layout.layers));
+  }
   if (!std::isfinite(p.scale)) return Status::Invalid("params.scale", "scale is not finite");
   if (!std::isfinite(p.softcap) || p.softcap < 0) {
     return Status::Invalid("params.softcap", "softcap must be finite and not negative");
-  }
-  if (p.mask.window_left < -1) {
-    return Status::Invalid("params.mask.window_left",
-                           "window_left is " + to_string(p.mask.window_left) + ", least is -1");
-  }
-  if (p.mask.keep_first < 0) {
-    return Status::Invalid("params.mask.keep_first",
-                           "keep_first is " + to_string(p.mask.keep_first));
   }
   const ScaleKind kind = pool.layout.scale_kind;
   if (kind == ScaleKind::kPerTensor || kind == ScaleKind::kPerHead) {
@@ -171,15 +174,21 @@ Status ValidatePool(const KvPoolView& pool) {
   return pool.layout.Validate(pool.num_blocks, pool.bytes);
 }
 
-Status ValidateAttention(const KvPoolView& pool, const BlockTableView& table,
-                         const AttentionParams& params) {
+Status ValidateTables(const KvPoolView& pool, const BlockTableView& table,
+                      const AttentionParams& params) {
   if (Status s = ValidatePool(pool); !s.ok()) return s;
-  if (Status s = CheckTensors(pool, params); !s.ok()) return s;
   if (Status s = CheckHeads(pool, params); !s.ok()) return s;
-  if (Status s = CheckScores(pool, params); !s.ok()) return s;
+  if (Status s = CheckMask(params.mask); !s.ok()) return s;
   if (Status s = CheckTableShape(pool, table); !s.ok()) return s;
   if (Status s = CheckQueryLengths(table, params); !s.ok()) return s;
   return CheckVisibleIds(pool, table, params);
+}
+
+Status ValidateAttention(const KvPoolView& pool, const BlockTableView& table,
+                         const AttentionParams& params) {
+  if (Status s = ValidateTables(pool, table, params); !s.ok()) return s;
+  if (Status s = CheckTensors(pool, params); !s.ok()) return s;
+  return CheckScores(pool, params);
 }
 
 Status ValidatePlan(const KvPoolView& pool, const BlockTableView& table,
@@ -247,7 +256,7 @@ PlanShape MakeShape(const KvPoolView& pool, const AttentionParams& params) {
 
 Result<AttentionPlan> PlanAttention(const KvPoolView& pool, const BlockTableView& table,
                                     const AttentionParams& params, PlanOptions options, int parts) {
-  if (Status s = ValidateAttention(pool, table, params); !s.ok()) return s;
+  if (Status s = ValidateTables(pool, table, params); !s.ok()) return s;
   if (options.parts == 0) options.parts = parts;
   return MakePlan(MakeSequences(table, params), MakeShape(pool, params), params.mask, options);
 }
@@ -255,7 +264,7 @@ Result<AttentionPlan> PlanAttention(const KvPoolView& pool, const BlockTableView
 Result<AttentionPlan> PlanSharedPrefix(const KvPoolView& pool, const BlockTableView& table,
                                        int64_t prefix_tokens, const AttentionParams& params,
                                        PlanOptions options, int parts) {
-  if (Status s = ValidateAttention(pool, table, params); !s.ok()) return s;
+  if (Status s = ValidateTables(pool, table, params); !s.ok()) return s;
   if (Status s = ValidatePrefix(pool, table, prefix_tokens, params); !s.ok()) return s;
   const std::vector<PlanSequence> sequences = MakeSequences(table, params);
   if (sequences.empty() || WindowCutsPrefix(sequences, params.mask)) {

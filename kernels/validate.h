@@ -13,8 +13,12 @@ namespace quire::kernels {
 
 Status ValidatePool(const KvPoolView& pool);
 
-// Shapes, strides, masks, heads, scales and lengths of an attention call, and every table entry
-// that a query can see: a block id must be inside the pool, a length inside the table.
+// What a plan depends on: heads, mask, lengths, and every table entry that a query can see. A block
+// id must be inside the pool, a length inside the table.
+Status ValidateTables(const KvPoolView& pool, const BlockTableView& table,
+                      const AttentionParams& params);
+
+// ValidateTables, and the tensors, strides, layer and scales of an attention call.
 Status ValidateAttention(const KvPoolView& pool, const BlockTableView& table,
                          const AttentionParams& params);
 

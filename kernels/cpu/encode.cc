@@ -109,7 +109,7 @@ int64_t Encode(const std::byte* from, void* to, size_t count, float scale) {
   for (size_t i = 0; i < count; i += kLanes) {
     VF x = Stored<kFrom>::Load(from, i);
     if constexpr (kQuantise) {
-      nans += hn::CountTrue(F32(), hn::Ne(x, x));
+      nans += hn::CountTrue(F32(), hn::IsNaN(x));
       x = hn::Div(x, divisor);
     }
     StoreCodes<kTo>(x, to, i);

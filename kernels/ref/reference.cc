@@ -1,7 +1,8 @@
 #include "kernels/ref/reference.h"
 
-#include <new>
+#include <vector>
 
+#include "kernels/guard.h"
 #include "kernels/validate.h"
 
 namespace quire::kernels::ref {
@@ -13,30 +14,36 @@ class ReferenceBackend final : public Backend {
 
   Status WriteKv(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
                  WriteReport* report) override {
-    if (Status s = ValidateWrite(pool, rows, targets); !s.ok()) return s;
-    WriteReport own;
-    Write(pool, rows, targets, report != nullptr ? report : &own);
-    return Status::Ok();
+    return NoThrow("WriteKv", [&] {
+      if (Status s = ValidateWrite(pool, rows, targets); !s.ok()) return s;
+      WriteReport own;
+      Write(pool, rows, targets, report != nullptr ? report : &own);
+      return Status::Ok();
+    });
   }
 
   Result<AttentionPlan> Plan(const KvPoolView& pool, const BlockTableView& table,
                              const AttentionParams& params, const PlanOptions& options) override {
-    return PlanAttention(pool, table, params, options, /*parts=*/1);
+    return NoThrow("Plan", [&] { return PlanAttention(pool, table, params, options, 1); });
   }
 
   Result<AttentionPlan> PlanCascade(const KvPoolView& pool, const BlockTableView& table,
                                     int64_t prefix_tokens, const AttentionParams& params,
                                     const PlanOptions& options) override {
-    return PlanSharedPrefix(pool, table, prefix_tokens, params, options, /*parts=*/1);
+    return NoThrow("PlanCascade", [&] {
+      return PlanSharedPrefix(pool, table, prefix_tokens, params, options, 1);
+    });
   }
 
   Status DecodeAttention(const KvPoolView& pool, const BlockTableView& table,
                          const AttentionParams& params, const AttentionPlan& plan,
                          std::span<std::byte> workspace) override {
-    if (Status s = ValidateAttention(pool, table, params); !s.ok()) return s;
-    if (Status s = ValidatePlan(pool, table, params, plan, workspace); !s.ok()) return s;
-    Attention(pool, table, params);
-    return Status::Ok();
+    return NoThrow("DecodeAttention", [&] {
+      if (Status s = ValidateAttention(pool, table, params); !s.ok()) return s;
+      if (Status s = ValidatePlan(pool, table, params, plan, workspace); !s.ok()) return s;
+      Attention(pool, table, params);
+      return Status::Ok();
+    });
   }
 
   Status AppendAttention(const KvPoolView& pool, const BlockTableView& table,
@@ -46,56 +53,64 @@ class ReferenceBackend final : public Backend {
   }
 
   Status MergeStates(const MergeParams& params) override {
-    if (Status s = ValidateMerge(params); !s.ok()) return s;
-    Merge(params);
-    return Status::Ok();
+    return NoThrow("MergeStates", [&] {
+      if (Status s = ValidateMerge(params); !s.ok()) return s;
+      Merge(params);
+      return Status::Ok();
+    });
   }
 
   Status CopyBlocks(const KvPoolView& pool, std::span<const CopyOrder> orders) override {
-    if (Status s = ValidateCopies(pool, orders); !s.ok()) return s;
-    for (const CopyOrder& order : orders) Copy(pool, order);
-    return Status::Ok();
+    return NoThrow("CopyBlocks", [&] {
+      if (Status s = ValidateCopies(pool, orders); !s.ok()) return s;
+      for (const CopyOrder& order : orders) Copy(pool, order);
+      return Status::Ok();
+    });
   }
 
   Status GatherBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
                       std::span<std::byte> destination) override {
-    if (Status s = ValidateIds(pool, ids, false, destination.size()); !s.ok()) return s;
-    const int64_t bytes = pool.layout.content_bytes();
-    std::byte* to = destination.data();
-    for (size_t i = 0; i < ids.size(); ++i, to += bytes) Gather(pool, ids[i], to);
-    return Status::Ok();
+    return NoThrow("GatherBlocks", [&] {
+      if (Status s = ValidateIds(pool, ids, false, destination.size()); !s.ok()) return s;
+      const int64_t bytes = pool.layout.content_bytes();
+      std::byte* to = destination.data();
+      for (size_t i = 0; i < ids.size(); ++i, to += bytes) Gather(pool, ids[i], to);
+      return Status::Ok();
+    });
   }
 
   Status ScatterBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
                        std::span<const std::byte> source) override {
-    if (Status s = ValidateIds(pool, ids, true, source.size()); !s.ok()) return s;
-    const int64_t bytes = pool.layout.content_bytes();
-    const std::byte* from = source.data();
-    for (size_t i = 0; i < ids.size(); ++i, from += bytes) Scatter(pool, ids[i], from);
-    return Status::Ok();
+    return NoThrow("ScatterBlocks", [&] {
+      if (Status s = ValidateIds(pool, ids, true, source.size()); !s.ok()) return s;
+      const int64_t bytes = pool.layout.content_bytes();
+      const std::byte* from = source.data();
+      for (size_t i = 0; i < ids.size(); ++i, from += bytes) Scatter(pool, ids[i], from);
+      return Status::Ok();
+    });
   }
 
   Status TransferBlocks(const KvPoolView& source, const KvPoolView& destination,
                         std::span<const BlockPair> pairs) override {
-    if (Status s = ValidateTransfer(source, destination, pairs); !s.ok()) return s;
-    const auto bytes = static_cast<size_t>(source.layout.content_bytes());
-    const std::unique_ptr<std::byte[]> dense(new (std::nothrow) std::byte[bytes]);
-    if (dense == nullptr) {
-      return Status(StatusCode::kInternal, "pairs", "no memory for one block");
-    }
-    for (const BlockPair& pair : pairs) {
-      Gather(source, pair.source, dense.get());
-      Scatter(destination, pair.destination, dense.get());
-    }
-    return Status::Ok();
+    return NoThrow("TransferBlocks", [&] {
+      if (Status s = ValidateTransfer(source, destination, pairs); !s.ok()) return s;
+      std::vector<std::byte> dense(static_cast<size_t>(source.layout.content_bytes()));
+      for (const BlockPair& pair : pairs) {
+        Gather(source, pair.source, dense.data());
+        Scatter(destination, pair.destination, dense.data());
+      }
+      return Status::Ok();
+    });
   }
 
   Status ChecksumBlocks(const KvPoolView& pool, uint64_t seed,
                         std::span<const ChecksumOrder> orders,
                         std::span<ChecksumSums> sums) override {
-    if (Status s = ValidateChecksums(pool, orders, sums.size()); !s.ok()) return s;
-    for (size_t i = 0; i < orders.size(); ++i) sums[i] = Checksum(pool, seed, orders[i]);
-    return Status::Ok();
+    return NoThrow("ChecksumBlocks", [&] {
+      if (Status s = ValidateChecksums(pool, orders, sums.size()); !s.ok()) return s;
+      for (size_t i = 0; i < orders.size(); ++i) sums[i] = Checksum(pool, seed, orders[i]);
+      return Status::Ok();
+    });
   }
 };
 

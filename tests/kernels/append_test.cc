@@ -7,8 +7,8 @@
 namespace quire::kernels::testing {
 namespace {
 
-CaseParams Append(std::vector<SequenceShape> shapes, int32_t q_heads,
-                  int32_t kv_heads, int32_t head_dim) {
+CaseParams Append(std::vector<SequenceShape> shapes, int32_t q_heads, int32_t kv_heads,
+                  int32_t head_dim) {
   CaseParams params;
   params.sequences = std::move(shapes);
   params.q_heads = q_heads;
@@ -17,8 +17,7 @@ CaseParams Append(std::vector<SequenceShape> shapes, int32_t q_heads,
   return params;
 }
 
-void Repeat(int count, SequenceShape shape,
-            std::vector<SequenceShape> *shapes) {
+void Repeat(int count, SequenceShape shape, std::vector<SequenceShape>* shapes) {
   shapes->insert(shapes->end(), static_cast<size_t>(count), shape);
 }
 
@@ -26,9 +25,8 @@ TEST(AppendTest, K05_SoftcapAndWindow) {
   for (const int32_t head_dim : {80, 128, 256}) {
     for (const float softcap : {0.0f, 50.0f}) {
       for (const int32_t window : {0, 256}) {
-        CaseParams params =
-            Append({{1328, 1}, {18, 5}, {463, 129}}, head_dim == 128 ? 8 : 4,
-                   head_dim == 128 ? 2 : 4, head_dim);
+        CaseParams params = Append({{1328, 1}, {18, 5}, {463, 129}}, head_dim == 128 ? 8 : 4,
+                                   head_dim == 128 ? 2 : 4, head_dim);
         params.softcap = softcap;
         params.mask.window_left = window - 1;
         AttentionCase(params).Check();
@@ -38,12 +36,10 @@ TEST(AppendTest, K05_SoftcapAndWindow) {
 }
 
 TEST(AppendTest, K09_PrefillCausalAndNot) {
-  for (const SequenceShape shape :
-       {SequenceShape{54, 37}, SequenceShape{97, 17}, SequenceShape{512, 127},
-        SequenceShape{2048, 577}}) {
+  for (const SequenceShape shape : {SequenceShape{54, 37}, SequenceShape{97, 17},
+                                    SequenceShape{512, 127}, SequenceShape{2048, 577}}) {
     for (const bool causal : {true, false}) {
-      CaseParams params =
-          Append({shape, {shape.kv - 3, shape.q / 2}}, 4, 2, 64);
+      CaseParams params = Append({shape, {shape.kv - 3, shape.q / 2}}, 4, 2, 64);
       params.mask.causal = causal;
       params.q_dtype = DType::kF32;
       AttentionCase(params).Check();
@@ -58,12 +54,10 @@ TEST(AppendTest, K10_MoreQueriesThanKeys) {
   const auto backend = MakeBackend("cpu");
   ASSERT_TRUE(test.Run(*backend, {}).ok());
   // Query 232 of the first sequence stands before key 0.
-  for (int64_t i = 0; i < 64; ++i)
-    EXPECT_EQ(test.OutAt(232, 0, i), 0.0f);
+  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(test.OutAt(232, 0, i), 0.0f);
   EXPECT_EQ(test.LseAt(232, 5), -std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isfinite(test.LseAt(233, 5)));
-  EXPECT_EQ(test.LseAt(235 + 1335 + 3, 0),
-            -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(test.LseAt(235 + 1335 + 3, 0), -std::numeric_limits<float>::infinity());
 }
 
 TEST(AppendTest, K20_MixedBatches) {
@@ -76,31 +70,26 @@ TEST(AppendTest, K20_MixedBatches) {
   Repeat(99, {766, 2}, &batches[3]);
   Repeat(1, {1024, 512}, &batches[3]);
   batches[4] = {{235, 2}, {13353, 1}, {2, 235}};
-  for (const auto &batch : batches)
-    AttentionCase(Append(batch, 7, 1, 64)).Check(/*sample=*/4);
+  for (const auto& batch : batches) AttentionCase(Append(batch, 7, 1, 64)).Check(/*sample=*/4);
   AttentionCase(Append(batches[3], 8, 2, 128)).Check(/*sample=*/3);
 }
 
 TEST(AppendTest, K21_EveryTargetDecodeAndPrefill) {
   for (const int32_t head_dim : {80, 96, 128}) {
-    CaseParams params =
-        Append({{213, 1}, {1, 1}, {312, 1}, {7, 1}, {7812, 1}}, 9, 3, head_dim);
+    CaseParams params = Append({{213, 1}, {1, 1}, {312, 1}, {7, 1}, {7812, 1}}, 9, 3, head_dim);
     AttentionCase(params).Check();
-    params.sequences = {{992, 245}, {1234, 1}, {1145, 98},
-                        {4162, 1},  {5, 5},    {16, 3}};
+    params.sequences = {{992, 245}, {1234, 1}, {1145, 98}, {4162, 1}, {5, 5}, {16, 3}};
     AttentionCase(params).Check();
   }
   AttentionCase(Append({{2345, 2345}, {5131, 134}}, 3, 1, 64)).Check();
-  const Result<PagedKvLayout> refused =
-      MakeLayout({.layers = 1, .kv_heads = 3, .head_dim = 112});
+  const Result<PagedKvLayout> refused = MakeLayout({.layers = 1, .kv_heads = 3, .head_dim = 112});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().argument(), "head_dim");
 }
 
 // Rows `begin`..`begin + count - 1` of a run, as one call would give them.
-void ExpectSameRows(const AttentionCase &whole, int64_t begin,
-                    const AttentionCase &part, int64_t count, int64_t heads,
-                    int64_t dim) {
+void ExpectSameRows(const AttentionCase& whole, int64_t begin, const AttentionCase& part,
+                    int64_t count, int64_t heads, int64_t dim) {
   for (int64_t r = 0; r < count; ++r) {
     for (int64_t h = 0; h < heads; ++h) {
       double error = 0;
@@ -134,8 +123,8 @@ TEST(AppendTest, K32_ChunksEqualOneShot) {
     chunk.sequences = {{begin + count, count}};
     AttentionCase part(chunk);
     const int64_t row = 6 * 128;
-    std::copy(whole.q().begin() + begin * row,
-              whole.q().begin() + (begin + count) * row, part.q().begin());
+    std::copy(whole.q().begin() + begin * row, whole.q().begin() + (begin + count) * row,
+              part.q().begin());
     part.EncodeQuery();
     AttentionParams call = part.params();
     BlockTableView table = whole.table();
@@ -143,19 +132,16 @@ TEST(AppendTest, K32_ChunksEqualOneShot) {
     table.lens = &len;
     std::vector<float> out(static_cast<size_t>(count * row));
     std::vector<float> lse(static_cast<size_t>(count) * 6);
-    ASSERT_TRUE(part.Run(*backend, {}).ok()); // sizes the outputs
+    ASSERT_TRUE(part.Run(*backend, {}).ok());  // sizes the outputs
     call = part.params();
-    const Result<AttentionPlan> plan =
-        backend->Plan(whole.pool().view(), table, call, {});
+    const Result<AttentionPlan> plan = backend->Plan(whole.pool().view(), table, call, {});
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     std::vector<std::byte> space(static_cast<size_t>(plan->workspace_bytes));
-    ASSERT_TRUE(
-        backend->AppendAttention(whole.pool().view(), table, call, *plan, space)
-            .ok());
+    ASSERT_TRUE(backend->AppendAttention(whole.pool().view(), table, call, *plan, space).ok());
     ExpectSameRows(whole, begin, part, count, 6, 128);
     begin += count;
   }
 }
 
-} // namespace
-} // namespace quire::kernels::testing
+}  // namespace
+}  // namespace quire::kernels::testing

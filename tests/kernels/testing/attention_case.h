@@ -33,18 +33,17 @@ struct CaseParams {
   AttentionMask mask;
   float softcap = 0;
   bool alibi = false;
-  float largest_sink = 0;    // > 0: sinks up to this
-  int32_t shared_prefix = 0; // tokens whose blocks all sequences share
-  float spread = 1.0f;       // of K and V
-  int64_t extra_blocks = 9;  // unused, poisoned
-  int64_t pool_blocks =
-      0; // > 0: a pool this large, of which only the highest ids are touched
-  int64_t q_padding = 0; // elements between rows
+  float largest_sink = 0;     // > 0: sinks up to this
+  int32_t shared_prefix = 0;  // tokens whose blocks all sequences share
+  float spread = 1.0f;        // of K and V
+  int64_t extra_blocks = 9;   // unused, poisoned
+  int64_t pool_blocks = 0;    // > 0: a pool this large, of which only the highest ids are touched
+  int64_t q_padding = 0;      // elements between rows
   int64_t out_padding = 0;
-  int64_t table_padding = 0; // columns between rows of the table
+  int64_t table_padding = 0;  // columns between rows of the table
   uint64_t seed = 1;
   // Changes the layout after MakeLayout (strides); sees the block count.
-  std::function<void(PagedKvLayout &, int64_t)> change_layout;
+  std::function<void(PagedKvLayout&, int64_t)> change_layout;
 };
 
 // Bound on the relative error of a row, and on its LSE.
@@ -56,40 +55,40 @@ struct Bounds {
 Bounds BoundsFor(DType stored, DType out);
 
 class AttentionCase {
-public:
-  explicit AttentionCase(const CaseParams &params);
+ public:
+  explicit AttentionCase(const CaseParams& params);
 
   // Copies must not share the views into their vectors.
-  AttentionCase(const AttentionCase &) = delete;
-  AttentionCase &operator=(const AttentionCase &) = delete;
+  AttentionCase(const AttentionCase&) = delete;
+  AttentionCase& operator=(const AttentionCase&) = delete;
 
-  TestPool &pool() { return *pool_; }
+  TestPool& pool() { return *pool_; }
 
   BlockTableView table() const;
   AttentionParams params();
 
-  std::vector<int32_t> &ids() { return ids_; }
+  std::vector<int32_t>& ids() { return ids_; }
 
-  std::vector<int32_t> &lens() { return lens_; }
+  std::vector<int32_t>& lens() { return lens_; }
 
-  std::vector<float> &q() { return q_values_; }
+  std::vector<float>& q() { return q_values_; }
 
   // Encodes q() again; call after changing it.
   void EncodeQuery();
 
   // Runs with a plan from `options`, or a cascade plan; outputs are poisoned
   // before.
-  Status Run(Backend &backend, const PlanOptions &options);
-  Status RunCascade(Backend &backend, const PlanOptions &options);
-  Status RunPlan(Backend &backend, const AttentionPlan &plan);
+  Status Run(Backend& backend, const PlanOptions& options);
+  Status RunCascade(Backend& backend, const PlanOptions& options);
+  Status RunPlan(Backend& backend, const AttentionPlan& plan);
 
   // Output of the last run.
   float OutAt(int64_t row, int64_t head, int64_t i) const;
   float LseAt(int64_t row, int64_t head) const;
 
-  const std::vector<std::byte> &out() const { return out_; }
+  const std::vector<std::byte>& out() const { return out_; }
 
-  const std::vector<float> &lse() const { return lse_; }
+  const std::vector<float>& lse() const { return lse_; }
 
   // Computes the reference for about `sample` sequences (0: all), first and
   // last included.
@@ -104,17 +103,17 @@ public:
 
   // Reference, then every Highway target with every plan; reports through
   // gtest.
-  void Check(int64_t sample = 0,
-             const std::vector<PlanOptions> &plans = Plans());
+  void Check(int64_t sample = 0, const std::vector<PlanOptions>& plans = Plans());
   void CheckCascade();
 
-private:
-  void FillTable(std::vector<int32_t> free, Random &random);
-  bool BlockIsVisible(const SequenceShape &shape, int64_t column) const;
+ private:
+  void PoisonOutputs();
+  void FillTable(std::vector<int32_t> free, Random& random);
+  bool BlockIsVisible(const SequenceShape& shape, int64_t column) const;
   std::string CompareRow(int64_t row, int64_t head) const;
   std::string ComparePadding() const;
-  void CheckPlanned(int64_t sample, const std::vector<PlanOptions> &plans,
-                    bool cascade);
+  void ComputeSlice(int64_t sequence, int64_t begin, int64_t rows);
+  void CheckPlanned(int64_t sample, const std::vector<PlanOptions>& plans, bool cascade);
 
   CaseParams params_;
   std::unique_ptr<TestPool> pool_;
@@ -131,16 +130,16 @@ private:
   std::vector<float> sinks_;
   std::vector<float> k_scales_;
   std::vector<float> v_scales_;
-  std::vector<float> want_out_; // dense rows
+  std::vector<float> want_out_;  // dense rows
   std::vector<float> want_lse_;
-  std::vector<bool> wanted_; // per query row
+  std::vector<bool> wanted_;  // per query row
 };
 
 // Runs body once per Highway target that was compiled and this machine has.
-void ForEachTarget(const std::function<void(const std::string &name)> &body);
+void ForEachTarget(const std::function<void(const std::string& name)>& body);
 
-std::unique_ptr<Backend> MakeBackend(const char *name, int threads = 2);
+std::unique_ptr<Backend> MakeBackend(const char* name, int threads = 2);
 
-} // namespace quire::kernels::testing
+}  // namespace quire::kernels::testing
 
-#endif // QUIRE_TESTS_KERNELS_TESTING_ATTENTION_CASE_H_
+#endif  // QUIRE_TESTS_KERNELS_TESTING_ATTENTION_CASE_H_
