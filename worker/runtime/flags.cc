@@ -1,0 +1,220 @@
+#include "worker/runtime/flags.h"
+
+#include <cmath>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+ABSL_FLAG(std::string, workload, "chat", "chat, samples, beam or trace.");
+ABSL_FLAG(std::string, server, "unix:/tmp/quire.sock", "unix:/path or host:port of the server.");
+ABSL_FLAG(std::string, token, "", "Bearer token, if the server wants one.");
+ABSL_FLAG(std::string, name, "worker",
+          "Name of this worker; a younger one of the name displaces it.");
+ABSL_FLAG(std::string, pool, "", "Pool to attach to. Empty: the server's only one.");
+ABSL_FLAG(std::string, mode, "stream", "How steps travel: stream, unary or lock-step.");
+ABSL_FLAG(double, lease_seconds, 0, "Lease to ask for. 0: the server's default.");
+
+ABSL_FLAG(double, seconds, 0, "Stop sending requests after this time. 0 with --requests 0: 20.");
+ABSL_FLAG(uint64_t, requests, 0, "Stop after this many requests. 0: no limit.");
+ABSL_FLAG(bool, verify, false,
+          "Compute every request again without sharing and compare tokens and logits.");
+ABSL_FLAG(std::string, json, "", "Write the summary to this file.");
+ABSL_FLAG(bool, progress, true, "Show a progress line.");
+
+ABSL_FLAG(int32_t, layers, 4, "Layers of the model.");
+ABSL_FLAG(int32_t, hidden, 256, "Width of the model.");
+ABSL_FLAG(int32_t, q_heads, 4, "Query heads.");
+ABSL_FLAG(int32_t, kv_heads, 2, "Key and value heads.");
+ABSL_FLAG(int32_t, head_dim, 64, "Elements of a head: 64, 80, 96, 128, 192 or 256.");
+ABSL_FLAG(int32_t, ffn, 512, "Width of the feed-forward part.");
+ABSL_FLAG(int32_t, vocabulary, 1024, "Number of tokens.");
+ABSL_FLAG(std::string, dtype, "fp32", "Storage of keys and values: fp32, bf16 or fp16.");
+ABSL_FLAG(uint32_t, window, 0, "If not 0, five of six layers see only this many tokens.");
+ABSL_FLAG(uint64_t, model_seed, 1, "Seed of the weights.");
+ABSL_FLAG(int32_t, threads, 1, "Threads of the kernels and of the matrix library, each.");
+
+ABSL_FLAG(
+    std::string, admission, "best-effort",
+    "best-effort: begin early, preempt on shortage. guaranteed: claim blocks, never preempt.");
+ABSL_FLAG(uint32_t, max_sequences, 16, "Sequences that run at once.");
+ABSL_FLAG(uint32_t, batch_tokens, 256, "Tokens computed per launch, at most.");
+ABSL_FLAG(uint32_t, chunk_tokens, 128, "Prompt tokens of one sequence per launch.");
+ABSL_FLAG(uint32_t, steps_in_flight, 4, "Unanswered steps, at most.");
+ABSL_FLAG(uint32_t, drafts, 0, "Tokens proposed per launch by prompt lookup.");
+
+ABSL_FLAG(uint64_t, seed, 1, "Seed of the workload.");
+ABSL_FLAG(double, temperature, 0.7, "Sampling temperature. 0: greedy.");
+ABSL_FLAG(uint32_t, users, 8, "Users of chat; requests at once of the others.");
+ABSL_FLAG(uint32_t, prompts, 3, "Different system prompts.");
+ABSL_FLAG(uint32_t, prompt_tokens, 96, "Tokens of a system prompt.");
+ABSL_FLAG(uint32_t, turns, 4, "Turns of a conversation.");
+ABSL_FLAG(uint32_t, new_tokens, 24, "Tokens to generate.");
+ABSL_FLAG(uint32_t, width, 4, "Samples per prompt, or beams.");
+ABSL_FLAG(std::string, trace, "", "Mooncake JSON lines or Azure CSV file, for --workload trace.");
+ABSL_FLAG(bool, trace_without_model, false,
+          "Replay block by block without computing, against a pool without memory.");
+ABSL_FLAG(uint32_t, trace_scale, 64, "With the model: divide all lengths of the trace by this.");
+
+namespace quire::runtime {
+namespace {
+
+absl::Status Unknown(const char* flag, const std::string& value, const char* known) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", value, ": it must be one of ", known));
+}
+
+absl::StatusOr<kernels::DType> ParseDtype(const std::string& name) {
+  if (name == "fp32") return kernels::DType::kF32;
+  if (name == "bf16") return kernels::DType::kBF16;
+  if (name == "fp16") return kernels::DType::kF16;
+  return Unknown("dtype", name, "fp32, bf16, fp16");
+}
+
+absl::StatusOr<client::StepMode> ParseMode(const std::string& name) {
+  if (name == "stream") return client::StepMode::kStream;
+  if (name == "unary") return client::StepMode::kUnary;
+  if (name == "lock-step") return client::StepMode::kLockStep;
+  return Unknown("mode", name, "stream, unary, lock-step");
+}
+
+absl::StatusOr<Admission> ParseAdmission(const std::string& name) {
+  if (name == "best-effort") return Admission::kBestEffort;
+  if (name == "guaranteed") return Admission::kGuaranteed;
+  return Unknown("admission", name, "best-effort, guaranteed");
+}
+
+Duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+absl::Status ReadModel(WorkerOptions& options) {
+  absl::StatusOr<kernels::DType> dtype = ParseDtype(absl::GetFlag(FLAGS_dtype));
+  if (!dtype.ok()) return dtype.status();
+  model::ModelConfig& model = options.model;
+  model.layers = absl::GetFlag(FLAGS_layers);
+  model.hidden = absl::GetFlag(FLAGS_hidden);
+  model.q_heads = absl::GetFlag(FLAGS_q_heads);
+  model.kv_heads = absl::GetFlag(FLAGS_kv_heads);
+  model.head_dim = absl::GetFlag(FLAGS_head_dim);
+  model.ffn = absl::GetFlag(FLAGS_ffn);
+  model.vocabulary = absl::GetFlag(FLAGS_vocabulary);
+  model.kv_dtype = *dtype;
+  const uint32_t window = absl::GetFlag(FLAGS_window);
+  if (window > 0 && model.layers > 0) {
+    model.layer_windows = model::FiveToOneWindows(model.layers, window);
+  }
+  options.model_seed = absl::GetFlag(FLAGS_model_seed);
+  options.threads = absl::GetFlag(FLAGS_threads);
+  if (options.threads < 1) return absl::InvalidArgumentError("--threads must be positive");
+  return model::Validate(model);
+}
+
+absl::Status ReadClient(WorkerOptions& options) {
+  absl::StatusOr<client::StepMode> mode = ParseMode(absl::GetFlag(FLAGS_mode));
+  if (!mode.ok()) return mode.status();
+  client::ClientOptions& client = options.client;
+  client.server = absl::GetFlag(FLAGS_server);
+  client.token = absl::GetFlag(FLAGS_token);
+  client.worker = absl::GetFlag(FLAGS_name);
+  client.pool = absl::GetFlag(FLAGS_pool);
+  client.mode = *mode;
+  const double lease = absl::GetFlag(FLAGS_lease_seconds);
+  if (!(lease >= 0)) return absl::InvalidArgumentError("--lease_seconds must not be negative");
+  if (lease > 0) client.lease = Seconds(lease);
+  client::ModelLayout layout;
+  layout.dtype = static_cast<client::Dtype>(options.model.kv_dtype);
+  layout.kv_heads = static_cast<uint32_t>(options.model.kv_heads);
+  layout.head_dim = static_cast<uint32_t>(options.model.head_dim);
+  for (int32_t layer = 0; layer < options.model.layers; ++layer) {
+    layout.layer_windows.push_back(options.model.window(layer));
+  }
+  client.layout = layout;
+  return absl::OkStatus();
+}
+
+absl::Status ReadScheduler(WorkerOptions& options) {
+  absl::StatusOr<Admission> admission = ParseAdmission(absl::GetFlag(FLAGS_admission));
+  if (!admission.ok()) return admission.status();
+  SchedulerOptions& scheduler = options.scheduler;
+  scheduler.admission = *admission;
+  scheduler.max_sequences = absl::GetFlag(FLAGS_max_sequences);
+  scheduler.max_batch_tokens = absl::GetFlag(FLAGS_batch_tokens);
+  scheduler.chunk_tokens = absl::GetFlag(FLAGS_chunk_tokens);
+  scheduler.steps_in_flight = absl::GetFlag(FLAGS_steps_in_flight);
+  scheduler.drafts = absl::GetFlag(FLAGS_drafts);
+  scheduler.record_logits = absl::GetFlag(FLAGS_verify);
+  scheduler.threads = options.threads;
+  return absl::OkStatus();
+}
+
+absl::Status ReadLoad(WorkerOptions& options) {
+  WorkloadOptions& load = options.load;
+  load.vocabulary = static_cast<uint32_t>(options.model.vocabulary);
+  load.seed = absl::GetFlag(FLAGS_seed);
+  load.temperature = static_cast<float>(absl::GetFlag(FLAGS_temperature));
+  load.users = absl::GetFlag(FLAGS_users);
+  load.prompts = absl::GetFlag(FLAGS_prompts);
+  load.prompt_tokens = absl::GetFlag(FLAGS_prompt_tokens);
+  load.turns = absl::GetFlag(FLAGS_turns);
+  load.new_tokens = absl::GetFlag(FLAGS_new_tokens);
+  load.width = absl::GetFlag(FLAGS_width);
+  if (load.users == 0 || load.prompts == 0 || load.prompt_tokens == 0 || load.turns == 0 ||
+      load.new_tokens == 0 || load.width == 0) {
+    return absl::InvalidArgumentError(
+        "--users, --prompts, --prompt_tokens, --turns, --new_tokens and --width must be positive");
+  }
+  options.workload = absl::GetFlag(FLAGS_workload);
+  options.trace_file = absl::GetFlag(FLAGS_trace);
+  options.trace_without_model = absl::GetFlag(FLAGS_trace_without_model);
+  options.trace_scale = absl::GetFlag(FLAGS_trace_scale);
+  if (options.trace_scale == 0) return absl::InvalidArgumentError("--trace_scale must be positive");
+  if (options.workload == "trace" && options.trace_file.empty()) {
+    return absl::InvalidArgumentError("--workload=trace needs --trace");
+  }
+  const std::string known[] = {"chat", "samples", "beam", "trace"};
+  if (std::find(std::begin(known), std::end(known), options.workload) == std::end(known)) {
+    return Unknown("workload", options.workload, "chat, samples, beam, trace");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimits(WorkerOptions& options) {
+  const double seconds = absl::GetFlag(FLAGS_seconds);
+  if (!(seconds >= 0)) return absl::InvalidArgumentError("--seconds must not be negative");
+  options.limits.requests = absl::GetFlag(FLAGS_requests);
+  const bool unlimited = seconds == 0 && options.limits.requests == 0;
+  options.limits.time = Seconds(unlimited && options.workload != "trace" ? 20 : seconds);
+  options.limits.in_flight = options.load.users * 2;
+  options.verify = absl::GetFlag(FLAGS_verify);
+  options.progress = absl::GetFlag(FLAGS_progress);
+  options.json_file = absl::GetFlag(FLAGS_json);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerOptions> ParseFlags(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "runs a transformer over block tables of a Quire server.\n\n"
+      "  quire-worker --server=unix:/tmp/quire.sock --workload=chat --seconds=20 --verify");
+  absl::FlagsUsageConfig usage;
+  usage.contains_helpshort_flags = usage.contains_help_flags = [](auto file) {
+    return absl::StrContains(file, "worker/runtime/");
+  };
+  absl::SetFlagsUsageConfig(usage);
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument ", rest[1]));
+  }
+  WorkerOptions options;
+  for (auto read : {ReadModel, ReadClient, ReadScheduler, ReadLoad, ReadLimits}) {
+    if (absl::Status status = read(options); !status.ok()) return status;
+  }
+  return options;
+}
+
+}  // namespace quire::runtime

@@ -1,0 +1,39 @@
+// Command line of quire-worker.
+#ifndef QUIRE_WORKER_RUNTIME_FLAGS_H_
+#define QUIRE_WORKER_RUNTIME_FLAGS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/client/client_options.h"
+#include "worker/model/model_config.h"
+#include "worker/runtime/runner.h"
+#include "worker/runtime/scheduler_options.h"
+#include "worker/runtime/workload.h"
+
+namespace quire::runtime {
+
+struct WorkerOptions {
+  std::string workload;
+  client::ClientOptions client;
+  model::ModelConfig model;
+  uint64_t model_seed = 1;
+  int threads = 1;
+  SchedulerOptions scheduler;
+  WorkloadOptions load;
+  RunLimits limits;
+  bool verify = false;
+  bool progress = true;
+  std::string json_file;
+  // Trace workload.
+  std::string trace_file;
+  bool trace_without_model = false;
+  uint32_t trace_scale = 64;
+};
+
+// Parses and checks; INVALID_ARGUMENT names the flag. Ends the process for --help.
+absl::StatusOr<WorkerOptions> ParseFlags(int argc, char** argv);
+
+}  // namespace quire::runtime
+
+#endif  // QUIRE_WORKER_RUNTIME_FLAGS_H_

@@ -1,0 +1,36 @@
+#include "worker/runtime/runner.h"
+
+#include <utility>
+
+namespace quire::runtime {
+
+absl::StatusOr<RunOutcome> RunWorkload(Scheduler& scheduler, Workload& workload,
+                                       const RunLimits& limits, bool keep_results,
+                                       const Clock& clock, const Progress& progress) {
+  RunOutcome outcome;
+  const TimePoint start = clock.Now();
+  uint64_t added = 0;
+  for (;;) {
+    const Duration elapsed = clock.Now() - start;
+    outcome.seconds = std::chrono::duration<double>(elapsed).count();
+    const bool over = workload.exhausted() ||
+                      (limits.time > Duration::zero() && elapsed >= limits.time) ||
+                      (limits.requests > 0 && added >= limits.requests);
+    if (over && scheduler.idle()) return outcome;
+    while (!over && scheduler.unfinished() < limits.in_flight &&
+           (limits.requests == 0 || added < limits.requests)) {
+      std::optional<Request> request = workload.Next();
+      if (!request.has_value()) break;
+      scheduler.Add(*std::move(request));
+      ++added;
+    }
+    if (absl::Status status = scheduler.RunOnce(); !status.ok()) return status;
+    for (RequestResult& result : scheduler.TakeResults()) {
+      workload.OnResult(result);
+      if (keep_results || !result.status.ok()) outcome.results.push_back(std::move(result));
+    }
+    if (progress != nullptr) progress(outcome.seconds);
+  }
+}
+
+}  // namespace quire::runtime
