@@ -100,8 +100,9 @@ Error EngineCore::Begin(const BeginOp& op) {
   const Sequence* waiter = nullptr;
   while (!AdmitBegin(plan, &waiter)) {
     Hit shorter = plan.hit;
-    // Only the copied part can be given up: every whole block given up is needed again.
-    if (waiter != nullptr || shorter.source == kNoNode) {
+    const bool partial = shorter.source != kNoNode;
+    // Whole blocks given up are needed again, unless the begin wants slots for some tokens only.
+    if (waiter != nullptr || (!partial && (!op.allocate_tokens || shorter.whole_blocks == 0))) {
       ++counters_.shortages;
       return ShortageError({.needed = plan.new_blocks + plan.claim_blocks,
                             .hit_blocks = best_hit,
@@ -111,6 +112,14 @@ Error EngineCore::Begin(const BeginOp& op) {
     }
     shorter.source = kNoNode;
     shorter.partial_tokens = 0;
+    if (!partial) {
+      const uint64_t missing = plan.new_blocks + plan.idle_hits + plan.claim_blocks;
+      const uint64_t headroom = Headroom(nullptr);
+      const uint64_t deficit = missing > headroom ? missing - headroom : 1;
+      shorter.whole_blocks -= static_cast<uint32_t>(std::min<uint64_t>(
+          shorter.whole_blocks, (deficit + groups() - 1) / groups()));
+      shorter.path.resize(shorter.whole_blocks);
+    }
     if (has_windows_) FitWindows(shorter, worker_->slot);
     plan = PlanBegin(op, std::move(shorter));
   }

@@ -60,6 +60,7 @@ void EngineCore::SealNext(Sequence& sequence) {
   sequence.sealed_first.push_back(!visible);
   sequence.node = node;
   ++sequence.sealed;
+  if (new_node) GuardVariants(tree_.Get(node).parent);
   if (has_windows_ && new_node) {
     LeafChanged(tree_.Get(node).parent);
     LeafChanged(node);
@@ -85,7 +86,7 @@ void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
     Log(block, LogKind::kSealed);
     ++counters_.blocks_sealed;
   }
-  if (!new_node) tree_.SetVariant(node, std::move(variant));
+  if (!new_node) SetVariant(node, std::move(variant));
 }
 
 // The content is there already: the tables use the existing blocks, the duplicates go. A window block
@@ -116,7 +117,7 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
       NodeVariant variant{sequence.worker, std::vector<BlockId>(groups(), kNoBlock)};
       if (before != nullptr) variant = *before;
       variant.blocks[group] = own;
-      tree_.SetVariant(node, std::move(variant));
+      SetVariant(node, std::move(variant));
     }
     ApplyRetention(sequence, own, index);
     pool_.Settle(own);
@@ -162,15 +163,7 @@ void EngineCore::PublishNode(NodeId node) {
 
 void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
   const uint32_t group = pool_.Get(block).group;
-  NodeVariant variant = *tree_.VariantOf(node, worker);
-  variant.blocks[group] = kNoBlock;
-  const bool empty = std::all_of(variant.blocks.begin(), variant.blocks.end(),
-                                 [](BlockId b) { return b == kNoBlock; });
-  if (empty) {
-    tree_.RemoveVariant(node, worker);
-  } else {
-    tree_.SetVariant(node, std::move(variant));
-  }
+  ShrinkVariant(node, worker, group);
   const BlockId existing = tree_.BlockOf(node, group);
   Block& record = pool_.Mut(block);
   record.Set(kPendingFlag | kVariantFlag, false);
@@ -190,7 +183,7 @@ void EngineCore::SwapVariantIn(NodeId node, WorkerSlot worker) {
   const WorkerSlot other = tree_.Get(node).owner;
   const NodeVariant incoming = *tree_.VariantOf(node, worker);
   NodeVariant outgoing{other, std::vector<BlockId>(groups(), kNoBlock)};
-  tree_.RemoveVariant(node, worker);
+  RemoveVariant(node, worker);
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId before = tree_.BlockOf(node, group);
     outgoing.blocks[group] = before;
@@ -206,8 +199,44 @@ void EngineCore::SwapVariantIn(NodeId node, WorkerSlot worker) {
     pool_.Settle(incoming.blocks[group]);
   }
   tree_.SetOwner(node, worker);
-  if (other != kNoWorker) tree_.SetVariant(node, std::move(outgoing));
+  if (other != kNoWorker) SetVariant(node, std::move(outgoing));
+  GuardVariants(node);
   if (has_windows_) LeafChanged(node);
+}
+
+void EngineCore::SetVariant(NodeId node, NodeVariant variant) {
+  tree_.SetVariant(node, std::move(variant));
+  GuardVariants(node);
+}
+
+void EngineCore::RemoveVariant(NodeId node, WorkerSlot worker) {
+  tree_.RemoveVariant(node, worker);
+  GuardVariants(node);
+}
+
+void EngineCore::ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group) {
+  NodeVariant variant = *tree_.VariantOf(node, worker);
+  variant.blocks[group] = kNoBlock;
+  const bool empty = std::all_of(variant.blocks.begin(), variant.blocks.end(),
+                                 [](BlockId block) { return block == kNoBlock; });
+  if (empty) {
+    RemoveVariant(node, worker);
+  } else {
+    SetVariant(node, std::move(variant));
+  }
+}
+
+void EngineCore::GuardVariants(NodeId node) {
+  if (tree_.IsRoot(node)) return;
+  const bool guard = tree_.Get(node).has_variants && tree_.Get(node).child_count > 0;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const BlockId block = tree_.BlockOf(node, group);
+    if (IsWindow(group) || block == kNoBlock || pool_.Get(block).Has(kGuardedFlag) == guard) {
+      continue;
+    }
+    pool_.Mut(block).Set(kGuardedFlag, guard);
+    pool_.Settle(block);
+  }
 }
 
 // Every table of the worker that holds `from` (at `index`) holds `to` from now on.

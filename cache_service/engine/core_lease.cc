@@ -226,15 +226,7 @@ void EngineCore::DropPending(WorkerState& worker, std::vector<BlockId>& written)
     const NodeId node = block.node;
     const uint32_t group = block.group;
     if (block.Has(kVariantFlag)) {
-      NodeVariant variant = *tree_.VariantOf(node, worker.slot);
-      variant.blocks[group] = kNoBlock;
-      const bool empty = std::all_of(variant.blocks.begin(), variant.blocks.end(),
-                                     [](BlockId b) { return b == kNoBlock; });
-      if (empty) {
-        tree_.RemoveVariant(node, worker.slot);
-      } else {
-        tree_.SetVariant(node, std::move(variant));
-      }
+      ShrinkVariant(node, worker.slot, group);
       TakeOut(entry->block);
       RemoveGhosts(node);
       continue;

@@ -211,7 +211,9 @@ bool EngineCore::DropNode(NodeId node, WorkerSlot worker) {
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block == kNoBlock) continue;
-    if (pool_.Get(block).table_refs > 0 || pool_.Get(block).holds > 0) return false;
+    const Block& held = pool_.Get(block);
+    if (held.table_refs > 0 || held.holds > 0) return false;
+    if (held.fence_worker != kNoWorker && held.fence_worker != worker) return false;
   }
   RemoveSubtree(node, EvictionReason::kDropped);
   return true;

@@ -46,6 +46,7 @@ void EngineCore::RemoveNode(NodeId node) {
     const NodeVariant variant = tree_.Variants(node).front();
     tree_.SetOwner(node, kNoWorker);
     SwapVariantIn(node, variant.owner);
+    GuardVariants(node);
     return;
   }
   tree_.Remove(node);
@@ -67,6 +68,7 @@ void EngineCore::RemoveGhosts(NodeId node) {
     node = parent;
   }
   if (node == kNoNode || !tree_.Get(node).in_use || tree_.IsRoot(node)) return;
+  GuardVariants(node);
   for (uint32_t group = 0; group < groups(); ++group) {
     if (IsWindow(group)) continue;
     const BlockId block = tree_.BlockOf(node, group);
@@ -121,7 +123,13 @@ void EngineCore::TaintSequences(const absl::flat_hash_set<NodeId>& removed) {
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;
     for (auto& [handle, sequence] : worker->sequences) {
-      if (!sequence->publishes || !removed.contains(sequence->node)) continue;
+      if (!sequence->publishes) continue;
+      // A sequence cut back into a sealed block holds it, though its path ends before.
+      const std::vector<BlockId>& table = sequence->tables[0];
+      const bool holds_tail = table.size() > sequence->sealed &&
+                              pool_.Get(table[sequence->sealed]).Has(kSealedFlag) &&
+                              pool_.Get(table[sequence->sealed]).node == kNoNode;
+      if (!holds_tail && !removed.contains(sequence->node)) continue;
       SaveSequence(*sequence);
       sequence->publishes = false;
       sequence->node = kNoNode;

@@ -234,7 +234,9 @@ void EngineCore::RunOperations(const StepParams& params) {
     const Operation& operation = params.operations[operation_];
     const auto* advance = std::get_if<AdvanceOp>(&operation);
     count += advance != nullptr ? std::max<uint64_t>(1, advance->sequences.size()) : 1;
-    if (Error error = RunOperation(operation); !error.ok()) FailOperation(std::move(error), nullptr);
+    if (Error error = RunOperation(operation); !error.ok()) {
+      FailOperation(std::move(error), NamedSequence(operation));
+    }
     if (params.all_or_nothing && !out_->failures.empty()) break;
   }
   if (params.all_or_nothing) {
@@ -264,6 +266,15 @@ Error EngineCore::RunOperation(const Operation& operation) {
                                [&](const ForkOp& op) { return Fork(op); },
                                [&](const TruncateOp& op) { return Truncate(op); },
                                [&](const FinishOp& op) { return Finish(op); }},
+                    operation);
+}
+
+// The sequence that an operation names, if it exists.
+const Sequence* EngineCore::NamedSequence(const Operation& operation) {
+  return std::visit(Overloaded{[](const AdvanceOp&) -> const Sequence* { return nullptr; },
+                               [&](const auto& op) -> const Sequence* {
+                                 return Find(op.sequence);
+                               }},
                     operation);
 }
 

@@ -130,6 +130,7 @@ class EngineCore {
   Error CheckOperationCount(const StepParams& params) const;
   void RunOperations(const StepParams& params);
   Error RunOperation(const Operation& operation);
+  const Sequence* NamedSequence(const Operation& operation);
   void FailOperation(Error error, const Sequence* sequence, uint32_t entry = 0,
                      AdvancePart part = AdvancePart::kNone);
   void Complete(WorkerState& worker, StepNumber completed);
@@ -201,6 +202,12 @@ class EngineCore {
   void Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index);
   void ApplyRetention(const Sequence& sequence, BlockId block, uint32_t index);
   void LeaveWindows(Sequence& sequence);
+  // Public blocks stay while another worker's copies, not complete, have something below them.
+  void GuardVariants(NodeId node);
+  void SetVariant(NodeId node, NodeVariant variant);
+  void RemoveVariant(NodeId node, WorkerSlot worker);
+  // The worker's variant less one block.
+  void ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group);
 
   // --- core_windows.cc ---
   // Brings the protection of window blocks behind `node` up to date with whether it is a leaf and held.

@@ -131,7 +131,9 @@ void InvariantChecker::CheckPath(const Sequence& sequence, const std::string& ow
     for (uint32_t group = 0; group < core_.groups(); ++group) {
       const BlockId block = sequence.tables[group][i];
       if (block == kNoBlock) continue;
-      if (core_.VisibleBlock(node, group, sequence.worker) != block) {
+      const NodeVariant* variant = core_.tree_.VariantOf(node, sequence.worker);
+      const bool in_variant = variant != nullptr && variant->blocks[group] == block;
+      if (!in_variant && core_.VisibleBlock(node, group, sequence.worker) != block) {
         Report(4, block, owner, absl::StrCat("entry ", i, " is not the block of its content"));
       }
     }

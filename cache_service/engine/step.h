@@ -20,14 +20,14 @@ namespace quire {
 // Looks up, holds and allocates in one atomic operation (P4).
 struct BeginOp {
   SequenceHandle sequence = 0;
-  std::span<const TokenId> tokens;
-  NamespaceParts namespace_parts;
+  std::span<const TokenId> tokens{};
+  NamespaceParts namespace_parts{};
   // Tokens that get slots beyond the hit; absent: all.
-  std::optional<uint32_t> allocate_tokens;
+  std::optional<uint32_t> allocate_tokens{};
   uint32_t recompute_tail = 0;
   bool skip_cache_read = false;
-  std::vector<RetentionRange> retention;
-  std::vector<DigestRange> digests;
+  std::vector<RetentionRange> retention{};
+  std::vector<DigestRange> digests{};
   // Claim: total length whose growth cannot fail, for this many sequences (0 means 1).
   uint32_t reserve_tokens = 0;
   uint32_t reserve_sequences = 0;
@@ -36,12 +36,12 @@ struct BeginOp {
 // Columns of equal length; token_counts may be empty (one token each), aheads may be empty
 // (`ahead` for all).
 struct AdvanceOp {
-  std::span<const SequenceHandle> sequences;
-  std::span<const uint32_t> start_lengths;
-  std::span<const TokenId> tokens;
-  std::span<const uint32_t> token_counts;
+  std::span<const SequenceHandle> sequences{};
+  std::span<const uint32_t> start_lengths{};
+  std::span<const TokenId> tokens{};
+  std::span<const uint32_t> token_counts{};
   uint32_t ahead = 0;
-  std::span<const uint32_t> aheads;
+  std::span<const uint32_t> aheads{};
 };
 
 // Enters given tokens that have no slots yet, then reserves up to `slots` in total.
@@ -60,7 +60,7 @@ struct CommitOp {
 struct ForkOp {
   SequenceHandle sequence = 0;
   uint32_t start_length = 0;
-  std::span<const SequenceHandle> children;
+  std::span<const SequenceHandle> children{};
 };
 
 struct TruncateOp {
@@ -72,20 +72,20 @@ struct TruncateOp {
 struct FinishOp {
   SequenceHandle sequence = 0;
   bool drop = false;
-  std::vector<RetentionRange> retention;
+  std::vector<RetentionRange> retention{};
 };
 
 using Operation =
     std::variant<BeginOp, AdvanceOp, ExtendOp, CommitOp, ForkOp, TruncateOp, FinishOp>;
 
 struct StepParams {
-  LeaseId lease;
+  LeaseId lease{};
   Epoch epoch = 0;
   StepNumber step = 0;
   StepNumber applied_step = 0;
   StepNumber completed_step = 0;
   bool all_or_nothing = false;
-  std::span<const Operation> operations;
+  std::span<const Operation> operations{};
 };
 
 // Consecutive entries of one block table: StepResult::blocks[first_block, first_block + count).

@@ -15,17 +15,17 @@
 namespace quire {
 
 struct AttachParams {
-  std::string worker;
+  std::string worker{};
   uint64_t incarnation = 0;
-  std::string model_fingerprint;
+  std::string model_fingerprint{};
   uint32_t ranks = 1;
-  std::optional<Duration> lease_duration;
+  std::optional<Duration> lease_duration{};
   bool map_memory = true;
   bool lock_step = false;
 };
 
 struct AttachResult {
-  LeaseId lease;
+  LeaseId lease{};
   // Small number of the lease within the engine, unique for the epoch; names the lease word and the
   // lock byte in the pool file.
   uint64_t lease_number = 0;
@@ -36,7 +36,7 @@ struct AttachResult {
 };
 
 struct RenewParams {
-  LeaseId lease;
+  LeaseId lease{};
   Epoch epoch = 0;
   StepNumber applied_step = 0;
   StepNumber completed_step = 0;
@@ -56,13 +56,13 @@ struct GroupTable {
 };
 
 struct SequenceView {
-  std::string worker;
+  std::string worker{};
   SequenceHandle handle = 0;
   uint32_t committed = 0;
   uint32_t length = 0;
   uint32_t reserved = 0;
   std::vector<GroupTable> groups;
-  NamespaceParts namespace_parts;
+  NamespaceParts namespace_parts{};
   uint64_t claimed_blocks = 0;
   bool waiting = false;
 
@@ -71,10 +71,10 @@ struct SequenceView {
 
 // Names a prefix of cached content. An empty fingerprint means the only one in use.
 struct PrefixSelector {
-  std::string model_fingerprint;
-  NamespaceParts namespace_parts;
-  std::span<const TokenId> tokens;
-  std::vector<DigestRange> digests;
+  std::string model_fingerprint{};
+  NamespaceParts namespace_parts{};
+  std::span<const TokenId> tokens{};
+  std::vector<DigestRange> digests{};
 };
 
 }  // namespace quire
