@@ -1,0 +1,294 @@
+// Leases that end, workers that die or hang, waiters, drain, flush.
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/support/fake_mappings.h"
+#include "tests/support/scenario.h"
+
+namespace quire::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::SizeIs;
+
+constexpr SequenceHandle kA = 1;
+constexpr SequenceHandle kB = 2;
+
+TEST(Leases, S56_ABrokenStreamEndsTheSequencesAfterTheGrace) {
+  FacadeStory story(Pool(16, 1000));
+  Worker& other = story.Attach("other");
+  other.Prompt(kA, Text(1, 55));
+  const BlockStateCounts before = story.Blocks();
+  const std::vector<SequenceView> sequences = story.driver().ListSequences("");
+
+  Worker& w = story.Attach("w");
+  Batch begins;
+  Batch commits;
+  for (uint32_t s = 1; s <= 200; ++s) {
+    begins.Begin(s, Text(1000 + s, 20));
+    commits.Commit(s, 20, 20);
+  }
+  w.Must(begins);
+  w.Must(commits);
+  w.Settle();
+  w.Must(Batch().Begin(999, Text(2, 40)));
+  w.Must(Batch().Commit(999, 40, 40));
+  EXPECT_EQ(story.driver().Stats().sequences, 202u);
+
+  story.driver().BreakStream(w.lease());
+  story.Pass(seconds(5) - milliseconds(1));
+  EXPECT_EQ(story.driver().Stats().sequences, 202u) << "within the grace";
+  story.Pass(milliseconds(1));
+  story.Forget(w);
+  EXPECT_EQ(story.driver().ListSequences(""), sequences);
+  EXPECT_EQ(story.Peek(Text(1001, 17)), 16u) << "complete";
+  EXPECT_EQ(story.Peek(Text(2, 41)), 0u) << "not complete";
+  BlockStateCounts after = story.Blocks();
+  EXPECT_EQ(after.idle, before.idle + 200);
+  EXPECT_EQ(after.free + after.idle, before.free + before.idle);
+  after.free = before.free;
+  after.idle = before.idle;
+  EXPECT_EQ(after, before);
+}
+
+TEST(Leases, S56_ACallWithinTheGraceRestoresTheLease) {
+  FacadeStory story(Pool(16, 10));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 20));
+  story.driver().BreakStream(w.lease());
+  story.Pass(seconds(4));
+  EXPECT_TRUE(w.Renew().ok());
+  story.Pass(seconds(20));
+  w.Advance(kA, 101);
+}
+
+TEST(Leases, S56_ASilentWorkerEndsAtItsDeadline) {
+  FacadeStory story(Pool(16, 10));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 20));
+  story.Pass(seconds(30) - milliseconds(1));
+  EXPECT_EQ(story.driver().ListWorkers().size(), 1u);
+  story.Pass(milliseconds(1));
+  EXPECT_EQ(story.driver().ListWorkers().size(), 0u);
+  EXPECT_EQ(w.Send(Batch()).reason, Reason::kLeaseExpired);
+  EXPECT_EQ(w.Renew().reason, Reason::kLeaseExpired);
+  EXPECT_EQ(story.Held(), 0u);
+  story.Forget(w);
+}
+
+// An old process with blocks in every part of a write set; returns the blocks it may still write.
+std::set<BlockId> HangWithWriteSet(Worker& old) {
+  std::set<BlockId> writable;
+  old.Prompt(kA, Text(1, 20));
+  old.Extend(kA, 40);
+  writable.insert(old.Table(kA).begin() + 1, old.Table(kA).end());
+  old.Begin(kB, Text(2, 3));
+  old.Begin(3, Text(3, 16));
+  writable.insert(old.Table(kB)[0]);
+  writable.insert(old.Table(3)[0]);
+  old.Must(Batch().Finish(kB));
+  old.Must(Batch().Commit(3, 16, 16));
+  return writable;
+}
+
+TEST(Leases, S57_ADisplacedWorkersWriteSetStaysQuarantined) {
+  FakeMappings mappings;
+  FacadeStory story(Pool(16, 12), {.mappings = &mappings});
+  Worker& old = story.Attach("w", 1);
+  const std::set<BlockId> writable = HangWithWriteSet(old);
+  EXPECT_EQ(writable.size(), 4u);
+
+  Worker& young = story.Attach("w", 2);
+  story.Forget(old);
+  EXPECT_THAT(story.driver().ListSequences(""), SizeIs(0));
+  EXPECT_EQ(old.Send(Batch()).reason, Reason::kLeaseExpired);
+  EXPECT_EQ(old.Renew().reason, Reason::kLeaseExpired);
+  EXPECT_EQ(story.Blocks().quarantined, 4u);
+  EXPECT_EQ(story.Peek(Text(1, 17)), 16u) << "public content stays usable";
+  EXPECT_EQ(story.Peek(Text(3, 17)), 0u) << "pending content is dropped";
+
+  young.Begin(kA, Text(5, 8 * 16));
+  for (const BlockId block : young.Table(kA)) EXPECT_FALSE(writable.contains(block));
+  EXPECT_EQ(young.BeginError(kB, Text(6, 16)).reason, Reason::kPoolExhausted);
+  // The old process wakes and writes what it still has mapped; nobody else's bytes change.
+  for (const BlockId block : writable) story.memory().Write(block, 0, {666, 0});
+  young.ExpectConsistent();
+
+  story.Pass(seconds(9));
+  EXPECT_EQ(story.Blocks().quarantined, 4u) << "time alone releases nothing";
+  EXPECT_EQ(story.engine().Stats().quarantine_alarms, 0u);
+  story.Pass(seconds(2));
+  EXPECT_EQ(story.engine().Stats().quarantine_alarms, 4u);
+  mappings.End(old.attached().lease_number);
+  story.Pass(seconds(2));
+  EXPECT_EQ(story.Blocks().quarantined, 0u);
+  young.Begin(kB, Text(6, 4 * 16));
+}
+
+TEST(Leases, S57_EqualAndLowerIncarnations) {
+  FacadeStory story(Pool(16, 10));
+  Worker& w = story.Attach("w", 5);
+  w.Prompt(kA, Text(1, 20));
+  const StateOf before = Snapshot(story.driver());
+  const auto again = story.driver().Attach(w.params());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->lease, w.lease());
+  EXPECT_EQ(again->lease_number, w.attached().lease_number);
+  EXPECT_EQ(again->expected_step, w.last_sent() + 1);
+  EXPECT_TRUE(again->resumed);
+
+  AttachParams lower = w.params();
+  lower.incarnation = 4;
+  EXPECT_EQ(ReasonOf(story.driver().Attach(lower).status()), Reason::kStaleIncarnation);
+  EXPECT_EQ(Snapshot(story.driver()), before);
+  w.Advance(kA, 101);
+}
+
+TEST(Drain, S60_WhatRunsGoesOnAndNothingBegins) {
+  FacadeStory story(Pool(16, 20));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 48));
+  PrefixSelector prefix;
+  prefix.tokens = w.tables().At(kA).tokens;
+  ASSERT_TRUE(story.driver().PinPrefix(prefix, "operator", seconds(100)).ok());
+  EXPECT_EQ(story.driver().StartDraining(), 1u);
+
+  EXPECT_TRUE(story.engine().Stats().draining);
+  EXPECT_THAT(story.driver().ListPins(), SizeIs(0));
+  EXPECT_EQ(w.BeginError(kB, Text(2, 16)).reason, Reason::kDraining);
+  const auto attached = story.driver().Attach(AttachAs("x"));
+  EXPECT_EQ(ReasonOf(attached.status()), Reason::kDraining);
+  w.Fork(kA, {kB});
+  w.Extend(kA, 60);
+  w.Advance(kB, 101);
+  w.Truncate(kB, 40);
+  EXPECT_TRUE(w.Renew().ok());
+  w.Finish(kB);
+  w.Finish(kA);
+  EXPECT_EQ(story.driver().Stats().sequences, 0u);
+}
+
+TEST(Waiters, S65_TheOldestRefusedGrowthGetsTheNextBlock) {
+  FacadeStory story(Pool(16, 10));
+  Worker& elder = story.Attach("elder");
+  Worker& younger = story.Attach("younger");
+  Worker& third = story.Attach("third");
+  elder.Prompt(kA, Text(1, 80));
+  younger.Prompt(kA, Text(2, 64));
+  younger.Prompt(kB, Text(3, 3));
+  const Batch grow = Batch().Advance(kA, 80, {101});
+  const Batch grow_younger = Batch().Advance(kA, 64, {102});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ErrorOf(younger.Do(grow_younger)).reason, Reason::kPoolExhausted);
+    EXPECT_EQ(ErrorOf(elder.Do(grow)).reason, Reason::kPoolExhausted);
+    story.Pass(milliseconds(20));
+  }
+  EXPECT_EQ(story.driver().Stats().waiters, 2u);
+
+  younger.Finish(kB);
+  EXPECT_EQ(story.Blocks().free, 1u);
+  const Error waits = ErrorOf(younger.Do(grow_younger));
+  EXPECT_EQ(waits.reason, Reason::kPoolExhausted);
+  EXPECT_EQ(waits.Detail("waiting_worker"), "elder");
+  EXPECT_EQ(waits.Detail("waiting_sequence"), std::to_string(kA));
+  EXPECT_EQ(third.BeginError(kA, Text(4, 3)).reason, Reason::kPoolExhausted);
+  EXPECT_EQ(story.Blocks().free, 1u);
+  elder.Must(grow);
+  EXPECT_EQ(story.driver().Stats().waiters, 1u);
+}
+
+TEST(Waiters, S65_ASilentWaiterLosesItsTurn) {
+  FacadeStory story(Pool(16, 10));
+  Worker& elder = story.Attach("elder");
+  Worker& younger = story.Attach("younger");
+  elder.Prompt(kA, Text(1, 80));
+  younger.Prompt(kA, Text(2, 64));
+  younger.Prompt(kB, Text(3, 3));
+  EXPECT_FALSE(ErrorOf(elder.Do(Batch().Advance(kA, 80, {101}))).ok());
+  younger.Finish(kB);
+  EXPECT_FALSE(ErrorOf(younger.Do(Batch().Advance(kA, 64, {102}))).ok());
+  story.Pass(milliseconds(41));
+  younger.Must(Batch().Advance(kA, 64, {102}));
+}
+
+TEST(Leases, S66_APausedServerLosesNoLease) {
+  EngineOptions options = Pool(16, 10);
+  options.heartbeat = milliseconds(500);
+  FacadeStory story(options);
+  Worker& one = story.Attach("one");
+  Worker& two = story.Attach("two");
+  one.Prompt(kA, Text(1, 20));
+  two.Prompt(kA, Text(2, 20));
+  story.Pass(seconds(10));
+  story.facade().Pause(seconds(40));
+  story.Pass(seconds(1));
+  EXPECT_TRUE(one.Renew().ok());
+  EXPECT_TRUE(two.Renew().ok());
+  one.Advance(kA, 101);
+  story.Pass(seconds(29));
+  EXPECT_TRUE(two.Renew().ok());
+  two.Advance(kA, 102);
+}
+
+TEST(TakingOut, S67_NothingOfAFlushedSequenceIsFoundAgain) {
+  FacadeStory story(Pool(16, 20));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 55));
+  w.Prompt(kB, Text(2, 32));
+  w.Finish(kB);
+  EXPECT_EQ(story.driver().Flush(), 5u);
+  EXPECT_EQ(story.Peek(Text(1, 56)), 0u);
+  EXPECT_EQ(story.Peek(Text(2, 33)), 0u);
+  w.Generate(kA, Text(3, 30));
+  w.Commit(kA, 85);
+  const Tokens whole = Join(Text(1, 55), Text(3, 31));
+  EXPECT_EQ(story.Peek(whole), 0u);
+  EXPECT_EQ(w.Prompt(kB, whole).reused_tokens, 0u);
+  EXPECT_EQ(story.Peek(whole), 80u) << "a sequence begun after the flush fills the cache";
+  w.Finish(kA);
+  w.Finish(kB);
+  EXPECT_EQ(story.Blocks().free + story.Blocks().idle, 20u);
+}
+
+TEST(Restart, S68_AnotherLifeOfTheServerIsAnotherEpoch) {
+  EngineOptions options = Pool(16, 10);
+  options.epoch = 11;
+  FacadeStory before(options);
+  Worker& w = before.Attach("w");
+  w.Prompt(kA, Text(1, 48));
+
+  options.epoch = 12;
+  FacadeStory after(options);
+  const Batch batch;
+  EXPECT_EQ(ReasonOf(after.driver().Step(w.ParamsFor(batch, 3)).status()), Reason::kEpochMismatch);
+  EXPECT_EQ(ReasonOf(after.driver().Renew({w.lease(), 11, 0, 0}).status()), Reason::kEpochMismatch);
+  EXPECT_EQ(ReasonOf(after.driver().GetTables(w.lease(), 11, {}).status()), Reason::kEpochMismatch);
+  EXPECT_EQ(ReasonOf(after.driver().Detach(w.lease(), 11, 0)), Reason::kEpochMismatch);
+  Worker& again = after.Attach("w");
+  EXPECT_EQ(again.Prompt(kA, Text(1, 48)).reused_tokens, 0u);
+}
+
+TEST(Restart, S74_MemoryOfTheWorkerIsLostWithIt) {
+  EngineOptions options = Pool(16, 10);
+  options.memory = PoolMemoryKind::kWorker;
+  FakeMappings mappings;
+  FacadeStory story(options, {.mappings = &mappings});
+  Worker& first = story.Attach("w", 1);
+  first.Prompt(kA, Text(1, 48));
+  first.Finish(kA);
+  EXPECT_EQ(first.Prompt(kA, Text(1, 48)).reused_tokens, 47u);
+  Worker& second = story.Attach("w", 2);
+  story.Forget(first);
+  EXPECT_EQ(story.Blocks().quarantined, 0u);
+  EXPECT_EQ(story.Blocks().free, 10u);
+  EXPECT_EQ(second.Prompt(kA, Text(1, 48)).reused_tokens, 0u);
+  // Such a pool belongs to one worker name.
+  EXPECT_FALSE(story.driver().Attach(AttachAs("x")).ok());
+}
+
+}  // namespace
+}  // namespace quire::testing
