@@ -15,12 +15,12 @@ using TokenId = uint32_t;
 
 struct ModelConfig {
   int32_t layers = 4;
-  int32_t hidden = 256;
+  int32_t hidden = 128;
   int32_t q_heads = 4;
   int32_t kv_heads = 2;
   int32_t head_dim = 64;
-  int32_t ffn = 512;
-  int32_t vocabulary = 1024;
+  int32_t ffn = 256;
+  int32_t vocabulary = 512;
   float rope_theta = 10000.0f;
   float norm_epsilon = 1e-5f;
   // The output head is the embedding matrix.

@@ -26,12 +26,12 @@ ABSL_FLAG(std::string, json, "", "Write the summary to this file.");
 ABSL_FLAG(bool, progress, true, "Show a progress line.");
 
 ABSL_FLAG(int32_t, layers, 4, "Layers of the model.");
-ABSL_FLAG(int32_t, hidden, 256, "Width of the model.");
+ABSL_FLAG(int32_t, hidden, 128, "Width of the model.");
 ABSL_FLAG(int32_t, q_heads, 4, "Query heads.");
 ABSL_FLAG(int32_t, kv_heads, 2, "Key and value heads.");
 ABSL_FLAG(int32_t, head_dim, 64, "Elements of a head: 64, 80, 96, 128, 192 or 256.");
-ABSL_FLAG(int32_t, ffn, 512, "Width of the feed-forward part.");
-ABSL_FLAG(int32_t, vocabulary, 1024, "Number of tokens.");
+ABSL_FLAG(int32_t, ffn, 256, "Width of the feed-forward part.");
+ABSL_FLAG(int32_t, vocabulary, 512, "Number of tokens.");
 ABSL_FLAG(std::string, dtype, "fp32", "Storage of keys and values: fp32, bf16 or fp16.");
 ABSL_FLAG(uint32_t, window, 0, "If not 0, five of six layers see only this many tokens.");
 ABSL_FLAG(uint64_t, model_seed, 1, "Seed of the weights.");

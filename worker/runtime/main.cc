@@ -1,7 +1,4 @@
 // quire-worker: a model that computes over block tables of a Quire server.
-#include <unistd.h>
-
-#include <cstdio>
 #include <iostream>
 #include <memory>
 
@@ -9,45 +6,26 @@
 #include "worker/model/linear.h"
 #include "worker/model/transformer.h"
 #include "worker/runtime/flags.h"
+#include "worker/runtime/progress_printer.h"
 #include "worker/runtime/runner.h"
 #include "worker/runtime/scheduler.h"
 #include "worker/runtime/summary.h"
+#include "worker/runtime/trace.h"
+#include "worker/runtime/trace_replay.h"
 #include "worker/runtime/verifier.h"
 #include "worker/runtime/workload.h"
 
 namespace quire::runtime {
 namespace {
 
-// A line that overwrites itself on a terminal, or one line a second elsewhere.
-class ProgressPrinter {
- public:
-  ProgressPrinter(bool enabled, const Scheduler& scheduler)
-      : enabled_(enabled), scheduler_(scheduler), terminal_(isatty(fileno(stderr)) != 0) {}
-
-  void operator()(double seconds) {
-    const double interval = terminal_ ? 0.2 : 1.0;
-    if (!enabled_ || seconds - last_ < interval) return;
-    last_ = seconds;
-    const std::string line =
-        ProgressLine(scheduler_.stats(), seconds, scheduler_.unfinished(),
-                     scheduler_.pool_counts().free, scheduler_.pool_counts().evictable);
-    std::cerr << (terminal_ ? "\r" : "") << line << (terminal_ ? "\033[K" : "\n") << std::flush;
-  }
-
-  void Finish() const {
-    if (enabled_ && terminal_) std::cerr << "\n";
-  }
-
- private:
-  const bool enabled_;
-  const Scheduler& scheduler_;
-  const bool terminal_;
-  double last_ = 0;
-};
-
 absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const WorkerOptions& options) {
   if (options.workload == "samples") return MakeSamples(options.load);
   if (options.workload == "beam") return MakeBeam(options.load);
+  if (options.workload == "trace") {
+    absl::StatusOr<std::vector<TraceRequest>> trace = ReadTrace(options.trace_file);
+    if (!trace.ok()) return trace.status();
+    return MakeTrace(*std::move(trace), options.load, options.trace_scale);
+  }
   return MakeChat(options.load);
 }
 
@@ -79,9 +57,14 @@ absl::StatusOr<Summary> Run(WorkerOptions options) {
   auto workload = MakeWorkload(options);
   if (!workload.ok()) return workload.status();
 
-  ProgressPrinter progress(options.progress, **scheduler);
-  auto outcome = RunWorkload(**scheduler, **workload, options.limits, options.verify, clock,
-                             [&progress](double seconds) { progress(seconds); });
+  ProgressPrinter progress(options.progress);
+  const auto show = [&](double seconds) {
+    if (!progress.Due(seconds)) return;
+    const client::PoolCounts& counts = (*scheduler)->pool_counts();
+    progress.Show(ProgressLine((*scheduler)->stats(), seconds, (*scheduler)->unfinished(),
+                               counts.free, counts.evictable));
+  };
+  auto outcome = RunWorkload(**scheduler, **workload, options.limits, options.verify, clock, show);
   progress.Finish();
   if (!outcome.ok()) return outcome.status();
   Summary summary{.workload = options.workload,
@@ -101,27 +84,55 @@ absl::StatusOr<Summary> Run(WorkerOptions options) {
   return summary;
 }
 
+absl::StatusOr<ReplayReport> Replay(WorkerOptions options) {
+  const absl::StatusOr<std::vector<TraceRequest>> trace = ReadTrace(options.trace_file);
+  if (!trace.ok()) return trace.status();
+  options.client.layout.reset();
+  options.client.model_fingerprint = "trace";
+  auto client = client::CacheClient::Attach(options.client);
+  if (!client.ok()) return client.status();
+  ProgressPrinter progress(options.progress);
+  auto report =
+      ReplayTrace(**client, *trace, options.limits.requests, [&progress](const ReplayReport& now) {
+        if (progress.Due(now.seconds)) progress.Show(ToLine(now));
+      });
+  progress.Finish();
+  if (absl::Status status = (*client)->Detach(); !status.ok()) {
+    std::cerr << "detach: " << status << "\n";
+  }
+  return report;
+}
+
+// Prints text and writes the JSON; false if that failed.
+bool Publish(const WorkerOptions& options, const std::string& text, const std::string& json) {
+  std::cout << text;
+  if (options.json_file.empty()) return true;
+  const absl::Status status = WriteFile(options.json_file, json);
+  if (!status.ok()) std::cerr << status << "\n";
+  return status.ok();
+}
+
 int Main(int argc, char** argv) {
   absl::StatusOr<WorkerOptions> options = ParseFlags(argc, argv);
   if (!options.ok()) {
     std::cerr << options.status().message() << "\n";
     return 2;
   }
+  if (options->workload == "trace" && options->trace_without_model) {
+    const absl::StatusOr<ReplayReport> report = Replay(*options);
+    if (report.ok()) return Publish(*options, ToText(*report), ToJson(*report)) ? 0 : 1;
+    std::cerr << "quire-worker: " << report.status() << "\n";
+    return 1;
+  }
   const absl::StatusOr<Summary> summary = Run(*options);
   if (!summary.ok()) {
     std::cerr << "quire-worker: " << summary.status() << "\n";
     return 1;
   }
-  std::cout << ToText(*summary);
-  if (!options->json_file.empty()) {
-    if (absl::Status status = WriteFile(options->json_file, ToJson(*summary)); !status.ok()) {
-      std::cerr << status << "\n";
-      return 1;
-    }
-  }
+  const bool published = Publish(*options, ToText(*summary), ToJson(*summary));
   const bool failed = summary->stats.failed_requests > 0 ||
                       (summary->verification.has_value() && !summary->verification->identical());
-  return failed ? 1 : 0;
+  return failed || !published ? 1 : 0;
 }
 
 }  // namespace

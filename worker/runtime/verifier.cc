@@ -11,9 +11,9 @@ namespace quire::runtime {
 float VerifyTolerance(kernels::DType kv_dtype) {
   switch (kv_dtype) {
     case kernels::DType::kBF16:
-      return 0.1f;
+      return 0.05f;
     case kernels::DType::kF16:
-      return 0.02f;
+      return 0.01f;
     default:
       return 5e-4f;
   }

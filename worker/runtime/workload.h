@@ -29,7 +29,7 @@ class Workload {
 };
 
 struct WorkloadOptions {
-  uint32_t vocabulary = 1024;
+  uint32_t vocabulary = 512;
   uint32_t max_sequence_tokens = 4096;
   uint64_t seed = 1;
   float temperature = 0.7f;
