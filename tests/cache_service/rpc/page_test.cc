@@ -1,0 +1,68 @@
+#include "cache_service/rpc/page.h"
+
+#include <string>
+#include <vector>
+
+#include "cache_service/rpc/admin_convert.h"
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using testing::IsInvalid;
+using testing::IsOk;
+
+std::vector<std::string> PageOf(const std::vector<std::string>& keys, uint32_t size,
+                                std::string& token) {
+  auto pager = Pager::Make(size, token);
+  EXPECT_THAT(pager, IsOk());
+  std::vector<std::string> page;
+  for (const std::string& key : keys) {
+    if (pager->Takes(key)) page.push_back(key);
+  }
+  token = pager->next_page_token();
+  return page;
+}
+
+TEST(PagerTest, PagesTogetherAreTheList) {
+  const std::vector<std::string> keys = {"a", "b", "c", "d", "e"};
+  std::vector<std::string> all;
+  std::string token;
+  int pages = 0;
+  do {
+    const auto page = PageOf(keys, 2, token);
+    all.insert(all.end(), page.begin(), page.end());
+    ++pages;
+  } while (!token.empty());
+  EXPECT_EQ(all, keys);
+  EXPECT_EQ(pages, 3);
+}
+
+TEST(PagerTest, ExactlyFullPageHasNoNext) {
+  std::string token;
+  EXPECT_EQ(PageOf({"a", "b"}, 2, token).size(), 2u);
+  EXPECT_EQ(token, "");
+}
+
+TEST(PagerTest, WhatComesAndGoesNeitherRepeatsNorHides) {
+  std::string token;
+  EXPECT_EQ(PageOf({"b", "d", "f"}, 2, token), (std::vector<std::string>{"b", "d"}));
+  // "d" is gone; "a" and "e" are new.
+  EXPECT_EQ(PageOf({"a", "b", "e", "f"}, 2, token), (std::vector<std::string>{"e", "f"}));
+}
+
+TEST(PagerTest, SizeAndTokenAreChecked) {
+  EXPECT_THAT(Pager::Make(1001, ""), IsInvalid("page_size"));
+  EXPECT_THAT(Pager::Make(1000, ""), IsOk());
+  EXPECT_THAT(Pager::Make(1, "not base 64!"), IsInvalid("page_token"));
+}
+
+TEST(SequenceKeyTest, OrdersByWorkerThenHandle) {
+  EXPECT_LT(SequenceKey("a", 9), SequenceKey("a", 10));
+  EXPECT_LT(SequenceKey("a", UINT64_MAX), SequenceKey("a!", 0));
+  EXPECT_LT(SequenceKey("a", UINT64_MAX), SequenceKey("b", 0));
+}
+
+}  // namespace
+}  // namespace quire

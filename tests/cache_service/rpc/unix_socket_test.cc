@@ -1,0 +1,91 @@
+#include "cache_service/rpc/unix_socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace quire {
+namespace {
+
+using testing::IsInvalid;
+using testing::IsOk;
+using testing::TempFolder;
+
+// Leaves a socket behind as a server that was killed does.
+void LeaveSocket(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(fd);
+}
+
+TEST(UnixSocketTest, OneOwnerAtATime) {
+  const TempFolder folder;
+  const std::string path = folder.File("s");
+  auto first = UnixSocket::Claim(path);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(UnixSocket::Claim(path), IsInvalid("unix_socket"));
+  first->reset();
+  EXPECT_THAT(UnixSocket::Claim(path), IsOk());
+}
+
+TEST(UnixSocketTest, SecondClaimLeavesTheFirstSocketAlone) {
+  const TempFolder folder;
+  const std::string path = folder.File("s");
+  const auto first = UnixSocket::Claim(path);
+  ASSERT_THAT(first, IsOk());
+  LeaveSocket(path);
+  EXPECT_THAT(UnixSocket::Claim(path), IsInvalid("unix_socket"));
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST(UnixSocketTest, SocketOfADeadServerIsRemoved) {
+  const TempFolder folder;
+  LeaveSocket(folder.File("s"));
+  EXPECT_THAT(UnixSocket::Claim(folder.File("s")), IsOk());
+  EXPECT_FALSE(std::filesystem::exists(folder.File("s")));
+}
+
+TEST(UnixSocketTest, OtherFilesAreNotTouched) {
+  const TempFolder folder;
+  std::ofstream(folder.File("s")) << "precious";
+  EXPECT_THAT(UnixSocket::Claim(folder.File("s")), IsInvalid("unix_socket"));
+  EXPECT_TRUE(std::filesystem::exists(folder.File("s")));
+}
+
+TEST(UnixSocketTest, PathLongerThanTheKernelTakesIsRefusedWithTheNumbers) {
+  const TempFolder folder;
+  const std::string longest = folder.File(std::string(106 - folder.path().size(), 's'));
+  ASSERT_EQ(longest.size(), 107u);
+  EXPECT_THAT(UnixSocket::Claim(longest), IsOk());
+  const auto longer = UnixSocket::Claim(longest + "s");
+  ASSERT_THAT(longer, IsInvalid("unix_socket"));
+  EXPECT_EQ(FromStatus(longer.status()).Detail("given_bytes"), "108");
+}
+
+TEST(UnixSocketTest, FolderIsMadePrivate) {
+  const TempFolder folder;
+  const auto socket = UnixSocket::Claim(folder.File("new/s"));
+  ASSERT_THAT(socket, IsOk());
+  struct stat info = {};
+  ASSERT_EQ(stat(folder.File("new").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+}
+
+TEST(UnixSocketTest, FolderThatCannotBeMadeIsRefused) {
+  EXPECT_THAT(UnixSocket::Claim("/proc/quire/s"), IsInvalid("unix_socket"));
+}
+
+}  // namespace
+}  // namespace quire
