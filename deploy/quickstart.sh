@@ -45,9 +45,9 @@ EOF
 # --- Output ---
 
 if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
-  bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' plain=$'\e[0m' rewrite=$'\r\e[K'
+  bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' plain=$'\e[0m' rewrite=$'\r\e[K'
 else
-  bold="" dim="" green="" red="" plain="" rewrite=""
+  bold="" green="" red="" plain="" rewrite=""
 fi
 
 step() { printf '%s==>%s %s%s%s\n' "$green" "$plain" "$bold" "$*" "$plain"; }
@@ -67,7 +67,8 @@ fail_with_log() {
 
 # progress TEXT: rewrites one line on a terminal; elsewhere prints it as it is.
 progress() {
-  if [[ $rewrite ]]; then printf '%s    %s' "$rewrite" "$*"; else note "$*"; fi
+  local width="${COLUMNS:-$(tput cols 2>/dev/null || echo 80)}"
+  if [[ $rewrite ]]; then printf '%s    %s' "$rewrite" "${*:0:width - 5}"; else note "$*"; fi
 }
 
 end_progress() { [[ -z $rewrite ]] || printf '%s' "$rewrite"; }
@@ -141,7 +142,7 @@ build_release() {
   cmake --build "$build" --parallel "$(nproc)" --target quire_server quire_worker 2>&1 |
     while IFS= read -r line; do
       printf '%s\n' "$line" >>"$log"
-      [[ -z $rewrite || $line != \[* ]] || progress "${dim}${line:0:90}${plain}"
+      [[ -z $rewrite || $line != \[* ]] || progress "$line"
     done || fail_with_log "$log" "the build failed"
   end_progress
   note "built in $((SECONDS - start)) s: $build"
@@ -175,19 +176,20 @@ start_server() {
   note "gRPC 127.0.0.1:$grpc_port, metrics http://127.0.0.1:$metrics_port/metrics"
 }
 
-# One line about the running workload, from the server's own counters.
-progress_line() {
-  local snapshot
-  snapshot="$(metrics)" || return 0
-  local queried hit in_use
-  waste_sum="$(awk -v sum="$waste_sum" '/^quire_internal_waste_ratio/ { sum += $NF } END { print sum }' <<<"$snapshot")"
-  waste_samples=$((waste_samples + 1))
-  queried="$(sum quire_prefix_tokens_queried_total <<<"$snapshot")"
-  hit="$(sum quire_prefix_tokens_hit_total <<<"$snapshot")"
-  in_use=$(($(sum quire_blocks <<<"$snapshot") - $(sum quire_blocks 'state="free"' <<<"$snapshot")))
-  progress "$(printf '%3d s   prefix hit rate %5.1f %%   %s blocks filled, %s evicted   %s sequences' \
-    "$1" "$(ratio "$hit" "$queried")" "$in_use" \
-    "$(sum quire_blocks_evicted_total <<<"$snapshot")" "$(sum quire_sequences <<<"$snapshot")")"
+# Takes the worker's last progress line and a sample of the server's internal waste.
+watch() {
+  local snapshot line
+  if snapshot="$(metrics)"; then
+    waste_sum="$(awk -v sum="$waste_sum" \
+      '/^quire_internal_waste_ratio/ { sum += $NF } END { print sum }' <<<"$snapshot")"
+    waste_samples=$((waste_samples + 1))
+  fi
+  line="$(tail -n 1 "$run_dir/worker.log" 2>/dev/null)"
+  if (($1 > seconds)); then
+    progress "verifying: the same requests without any sharing, $(($1 - seconds)) s"
+  elif [[ $line == *tokens/s* ]]; then
+    progress "$line"
+  fi
 }
 
 run_workload() {
@@ -202,7 +204,7 @@ run_workload() {
     if ((SECONDS - start > shown)); then
       shown=$((SECONDS - start))
       # A terminal gets every second, a log file every fifth.
-      [[ -z $rewrite && $((shown % 5)) -ne 0 ]] || progress_line "$shown"
+      [[ -z $rewrite && $((shown % 5)) -ne 0 ]] || watch "$shown"
     fi
     sleep 0.2
   done
