@@ -76,31 +76,35 @@ struct Block {
   uint8_t priority;
   uint8_t group;
   BlockState state;
-  uint8_t flags;
+  uint16_t flags;
 
-  bool Has(uint8_t flag) const { return (flags & flag) != 0; }
+  bool Has(uint16_t flag) const { return (flags & flag) != 0; }
 
-  void Set(uint8_t flag, bool on) {
-    flags = static_cast<uint8_t>(on ? flags | flag : flags & ~flag);
+  void Set(uint16_t flag, bool on) {
+    flags = static_cast<uint16_t>(on ? flags | flag : flags & ~flag);
   }
 };
 
 static_assert(sizeof(Block) == 64, "one cache line per block");
 
 // Block::flags
-inline constexpr uint8_t kSealedFlag = 1;
+inline constexpr uint16_t kSealedFlag = 1;
 // Sealed by `owner` in a step that is not complete.
-inline constexpr uint8_t kPendingFlag = 2;
+inline constexpr uint16_t kPendingFlag = 2;
 // Sealed, but no hit can use it any more.
-inline constexpr uint8_t kDeadFlag = 4;
+inline constexpr uint16_t kDeadFlag = 4;
 // A held leaf needs it in its window: idle, but not evictable now.
-inline constexpr uint8_t kGuardedFlag = 8;
-inline constexpr uint8_t kQuarantineFlag = 16;
-inline constexpr uint8_t kBadFlag = 32;
+inline constexpr uint16_t kGuardedFlag = 8;
+inline constexpr uint16_t kQuarantineFlag = 16;
+inline constexpr uint16_t kBadFlag = 32;
 // A retention duration runs out after the last use (BlockPool::durations_).
-inline constexpr uint8_t kTimedFlag = 64;
+inline constexpr uint16_t kTimedFlag = 64;
 // Pending copy of content that another worker's blocks already stand for in the tree.
-inline constexpr uint8_t kVariantFlag = 128;
+inline constexpr uint16_t kVariantFlag = 128;
+// Something below it in the tree cannot be given away, so it cannot either.
+inline constexpr uint16_t kBlockedFlag = 256;
+// It counts among what blocks its parent.
+inline constexpr uint16_t kBlocksParentFlag = 512;
 
 }  // namespace quire
 

@@ -6,8 +6,8 @@
 
 namespace quire {
 
-BlockPool::BlockPool(uint32_t block_count, Journal* journal)
-    : journal_(journal), size_(block_count), blocks_(block_count), timers_(journal) {
+BlockPool::BlockPool(uint32_t block_count, Journal* journal, BlockingListener* listener)
+    : journal_(journal), listener_(listener), size_(block_count), blocks_(block_count), timers_(journal) {
   state_counts_[static_cast<size_t>(BlockState::kFree)] = block_count;
   lists_.push_back(std::make_unique<Lists>(blocks_.data(), journal));
 }
@@ -45,7 +45,7 @@ BlockState BlockPool::StateOf(const Block& block) {
 
 BlockPool::ListKind BlockPool::KindOf(const Block& block) {
   if (block.table_refs > 0 || block.holds > 0 || block.fence_worker == kManyWorkers ||
-      block.Has(kQuarantineFlag | kVariantFlag | kGuardedFlag)) {
+      block.Has(kQuarantineFlag | kVariantFlag | kGuardedFlag | kBlockedFlag)) {
     return ListKind::kNone;
   }
   if (block.Has(kPendingFlag) && block.fence_worker != block.owner) return ListKind::kNone;
@@ -69,6 +69,12 @@ void BlockPool::Settle(BlockId block) {
   Block& record = Mut(block);
   CountState(record);
   const ListKind kind = KindOf(record);
+  const bool blocking =
+      kind == ListKind::kNone && record.node != kNoNode && !record.Has(kVariantFlag);
+  if (blocking != record.Has(kBlocksParentFlag)) {
+    record.Set(kBlocksParentFlag, blocking);
+    listener_->OnBlockingChanged(record, blocking);
+  }
   const bool same_list = kind == PlacedKind(record) && record.place_worker == record.fence_worker;
   const bool same_band = kind != ListKind::kEvictable || record.place == Place::kParked ||
                          record.band == EvictionOrder::BandOf(record);
@@ -327,9 +333,16 @@ void BlockPool::EndFence(BlockId block, WorkerSlot worker, StepNumber completed)
   Settle(block);
 }
 
-void BlockPool::MarkDead(BlockId block) {
+void BlockPool::LeaveNode(BlockId block) {
   Block& record = Mut(block);
+  if (record.Has(kBlocksParentFlag)) listener_->OnBlockingChanged(record, false);
+  record.Set(kBlocksParentFlag | kBlockedFlag, false);
   record.node = kNoNode;
+}
+
+void BlockPool::MarkDead(BlockId block) {
+  LeaveNode(block);
+  Block& record = Mut(block);
   record.Set(kPendingFlag | kVariantFlag | kGuardedFlag, false);
   record.Set(kDeadFlag, true);
   AddCount(dead_, +1);

@@ -22,9 +22,16 @@
 
 namespace quire {
 
+// Told when a block in the tree becomes one that cannot be given away, or stops being one.
+class BlockingListener {
+ public:
+  virtual ~BlockingListener() = default;
+  virtual void OnBlockingChanged(const Block& block, bool blocking) = 0;
+};
+
 class BlockPool {
  public:
-  BlockPool(uint32_t block_count, Journal* journal);
+  BlockPool(uint32_t block_count, Journal* journal, BlockingListener* listener);
 
   uint32_t size() const { return size_; }
 
@@ -72,6 +79,8 @@ class BlockPool {
 
   // No hit can use the content any more: the block left the tree and goes first.
   void MarkDead(BlockId block);
+  // The block leaves its node: it blocks nothing and nothing blocks it. Call before changing `node`.
+  void LeaveNode(BlockId block);
 
   void SetRetention(BlockId block, uint8_t priority, const Duration* duration);
   // Priorities whose duration has run out by now return to the default.
@@ -132,6 +141,7 @@ class BlockPool {
   void AddCount(uint64_t& count, int delta);
 
   Journal* journal_;
+  BlockingListener* listener_;
   uint32_t size_;
   ZeroedArray<Block> blocks_;
   // Blocks from here on were never used.

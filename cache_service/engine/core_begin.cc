@@ -221,7 +221,6 @@ void EngineCore::HoldHit(Sequence& sequence, const Hit& hit) {
 // The partly matching block is copied to a private one, a copy order per group.
 void EngineCore::CopyPartial(Sequence& sequence, const Hit& hit) {
   if (hit.source == kNoNode) return;
-  sequence.copy_step = step_;
   // All sources are held before anything is evicted.
   for (uint32_t group = 0; group < groups(); ++group) {
     Hold(VisibleBlock(hit.source, group, worker_->slot));

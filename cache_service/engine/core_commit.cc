@@ -173,7 +173,7 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
     pool_.Settle(block);
     return;
   }
-  record.node = kNoNode;
+  pool_.LeaveNode(block);
   pool_.Settle(block);
   if (record.table_refs > 0) Remap(block, existing, worker, tree_.Get(node).depth);
 }

@@ -69,6 +69,7 @@ Error EngineCore::Fork(const ForkOp& op) {
   if (parent->length < parent->given) {
     parent->given = parent->length;
     parent->tokens.resize(parent->length - parent->token_base);
+    CutDigests(*parent, parent->length);
   }
   for (const SequenceHandle child : op.children) AddChild(*parent, child, copy_tail);
   if (parent->claim) UpdateClaim(parent->claim);
@@ -93,14 +94,11 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tai
   child.sealed_first.assign(child.sealed, false);
   child.touched_step = step_;
   child.length_before_step = child.length;
-  child.copy_step = parent.copy_step;
   child.token_base = parent.token_base;
   child.tokens.assign(parent.tokens.begin(),
                       parent.tokens.begin() + (child.length - parent.token_base));
-  for (DigestRange range : parent.digests) {
-    range.end = std::min(range.end, child.length);
-    if (range.start < range.end) child.digests.push_back(range);
-  }
+  child.digests = parent.digests;
+  CutDigests(child, child.length);
   child.retention = parent.retention;
   child.namespace_parts = parent.namespace_parts;
   child.window_start = parent.window_start;
@@ -122,11 +120,14 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tai
     Hold(source);
     const BlockId destination = TakeBlock(group);
     AddEntry(child, group, destination);
-    AppendEntry(child, group, blocks - 1, destination);
     Log(source, LogKind::kCopied);
     Hold(destination);
     Log(destination, LogKind::kCopied);
     EmitCopy(group, source, destination, tail_tokens);
+  }
+  // One run a group, even if nothing differs: it marks the moment at which the parent's entries count.
+  for (uint32_t group = 0; group < groups(); ++group) {
+    AppendEntry(child, group, blocks - 1, child.tables[group][blocks - 1]);
   }
   if (parent.claim != nullptr) {
     if (journal_.active()) {

@@ -231,8 +231,8 @@ void EngineCore::DropPending(WorkerState& worker, std::vector<BlockId>& written)
       RemoveGhosts(node);
       continue;
     }
-    tree_.SetBlock(node, group, kNoBlock);
     TakeOut(entry->block);
+    tree_.SetBlock(node, group, kNoBlock);
     bool empty = true;
     for (uint32_t g = 0; g < groups(); ++g) empty = empty && tree_.BlockOf(node, g) == kNoBlock;
     if (empty) RemoveNode(node);

@@ -111,11 +111,16 @@ void EngineCore::Shorten(Sequence& sequence, uint32_t length) {
   }
   sequence.sealed_first.resize(sealed);
   for (uint32_t& start : sequence.window_start) start = std::min(start, BlocksFor(length));
-  for (DigestRange& range : sequence.digests) range.end = std::min(range.end, length);
-  std::erase_if(sequence.digests, [](const DigestRange& range) { return range.start >= range.end; });
+  CutDigests(sequence, length);
   sequence.length = sequence.reserved = sequence.given = length;
   sequence.committed = std::min(sequence.committed, length);
   sequence.length_before_step = std::min(sequence.length_before_step, length);
+}
+
+// Tokens that enter later are plain.
+void EngineCore::CutDigests(Sequence& sequence, uint32_t length) {
+  for (DigestRange& range : sequence.digests) range.end = std::min(range.end, length);
+  std::erase_if(sequence.digests, [](const DigestRange& range) { return range.start >= range.end; });
 }
 
 // --- Releasing table entries ---
@@ -123,12 +128,6 @@ void EngineCore::Shorten(Sequence& sequence, uint32_t length) {
 void EngineCore::ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index) {
   const BlockId block = sequence.tables[group][index];
   if (block == kNoBlock) return;
-  // While the copy made by its begin is not complete, the path to the source stays held.
-  if (sequence.copy_step > workers_[sequence.worker]->completed_step &&
-      pool_.Get(block).node != kNoNode && step_ > 0 && worker_ != nullptr) {
-    Hold(block);
-    LogAt(sequence.copy_step, block, LogKind::kCopied);
-  }
   Unref(block, sequence.worker, out_ != nullptr ? step_ : 0);
 }
 

@@ -20,8 +20,8 @@ void EngineCore::CountEviction(const Block& block, EvictionReason reason) {
 void EngineCore::EvictBlock(BlockId block) {
   const Block record = pool_.Get(block);
   if (record.node == kNoNode) return;
+  pool_.LeaveNode(block);
   tree_.SetBlock(record.node, record.group, kNoBlock);
-  pool_.Mut(block).node = kNoNode;
   const bool leaf = tree_.Get(record.node).child_count == 0;
   if (!IsWindow(record.group) || (only_windows_ && leaf)) RemoveNode(record.node);
 }
@@ -33,13 +33,13 @@ void EngineCore::RemoveNode(NodeId node) {
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block == kNoBlock) continue;
-    tree_.SetBlock(node, group, kNoBlock);
     const Block& record = pool_.Get(block);
     if (record.table_refs > 0 || record.holds > 0) {
       TakeOut(block);
     } else {
       pool_.MarkDead(block);
     }
+    tree_.SetBlock(node, group, kNoBlock);
   }
   if (tree_.Get(node).has_variants) {
     // Another worker's pending blocks stand for the content from now on.
@@ -81,8 +81,8 @@ void EngineCore::RemoveGhosts(NodeId node) {
 }
 
 void EngineCore::TakeOut(BlockId block) {
+  pool_.LeaveNode(block);
   Block& record = pool_.Mut(block);
-  record.node = kNoNode;
   record.Set(kPendingFlag | kVariantFlag | kGuardedFlag, false);
   pool_.Settle(block);
 }

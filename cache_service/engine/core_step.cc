@@ -133,7 +133,8 @@ Error EngineCore::CheckOperationCount(const StepParams& params) const {
   for (const Operation& operation : params.operations) {
     if (const auto* advance = std::get_if<AdvanceOp>(&operation)) {
       count += std::max<uint64_t>(1, advance->sequences.size());
-      entries += advance->sequences.size() * (2 + BlocksFor(advance->ahead)) +
+      entries += advance->sequences.size() *
+                     (2 + BlocksFor(std::min(advance->ahead, options_.max_sequence_tokens))) +
                  BlocksFor(advance->tokens.size());
       for (const uint32_t ahead : advance->aheads) {
         entries += BlocksFor(std::min(ahead, options_.max_sequence_tokens));
@@ -341,16 +342,6 @@ void EngineCore::Log(BlockId block, LogKind kind) {
   } else if (worker_->log.size() > 4096 + 4 * size_t{pool_.size()}) {
     CompactLog(*worker_);
   }
-}
-
-void EngineCore::LogAt(StepNumber step, BlockId block, LogKind kind) {
-  std::deque<LogEntry>& log = worker_->log;
-  const auto at = std::upper_bound(
-      log.begin(), log.end(), step,
-      [](StepNumber number, const LogEntry& entry) { return number < entry.step; });
-  const auto position = log.insert(at, {step, block, kind}) - log.begin();
-  journal_.OnRollback(
-      [worker = worker_, position] { worker->log.erase(worker->log.begin() + position); });
 }
 
 // A worker that never completes may release the same blocks for ever; only the last release of each

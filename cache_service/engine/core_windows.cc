@@ -116,6 +116,33 @@ void EngineCore::BlockPlaced(NodeId node, uint32_t group) {
   if (!needed) pool_.Unpark(block);
 }
 
+// A block cannot go before what hangs below it. In groups that see everything a node counts the
+// children that cannot be given away, and is itself one of its parent's while it counts any.
+void EngineCore::OnBlockingChanged(const Block& block, bool blocking) {
+  if (block.group != full_group_ || only_windows_) return;
+  const NodeId parent = tree_.Get(block.node).parent;
+  if (tree_.IsRoot(parent)) return;
+  const uint32_t blockers = tree_.AddBlockers(parent, blocking ? 1 : -1);
+  if (blockers != (blocking ? 1u : 0u)) return;
+  blocking_queue_.push_back(parent);
+  if (blocking_runs_) return;
+  blocking_runs_ = true;
+  while (!blocking_queue_.empty()) {
+    const NodeId node = blocking_queue_.back();
+    blocking_queue_.pop_back();
+    const bool blocked = tree_.Get(node).blockers > 0;
+    for (uint32_t group = 0; group < groups(); ++group) {
+      const BlockId own = tree_.BlockOf(node, group);
+      if (IsWindow(group) || own == kNoBlock || pool_.Get(own).Has(kBlockedFlag) == blocked) {
+        continue;
+      }
+      pool_.Mut(own).Set(kBlockedFlag, blocked);
+      pool_.Settle(own);
+    }
+  }
+  blocking_runs_ = false;
+}
+
 // A victim must wait while something resident needs it.
 bool EngineCore::IsNeeded(BlockId block) const {
   const Block& record = pool_.Get(block);

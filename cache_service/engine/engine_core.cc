@@ -8,7 +8,7 @@ EngineCore::EngineCore(const EngineOptions& options, const Clock& clock, const E
     : options_(options),
       clock_(clock),
       seams_(seams),
-      pool_(options.block_count, &journal_),
+      pool_(options.block_count, &journal_, this),
       tree_(options.block_count, options.block_tokens,
             static_cast<uint32_t>(options.groups.size()), &journal_),
       start_(clock.Now()),
@@ -16,6 +16,7 @@ EngineCore::EngineCore(const EngineOptions& options, const Clock& clock, const E
   const auto is_window = [](const GroupSpec& group) { return group.is_window(); };
   has_windows_ = std::any_of(options.groups.begin(), options.groups.end(), is_window);
   only_windows_ = std::all_of(options.groups.begin(), options.groups.end(), is_window);
+  while (!only_windows_ && IsWindow(full_group_)) ++full_group_;
   // Slot 0 stands for "no worker".
   workers_.emplace_back();
 }

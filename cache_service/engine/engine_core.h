@@ -34,7 +34,7 @@
 
 namespace quire {
 
-class EngineCore {
+class EngineCore : private BlockingListener {
  public:
   EngineCore(const EngineOptions& options, const Clock& clock, const EngineSeams& seams);
 
@@ -137,8 +137,6 @@ class EngineCore {
   void FlushUnreported(WorkerState& worker);
   void AppendEntry(const Sequence& sequence, uint32_t group, uint32_t index, BlockId block);
   void Log(BlockId block, LogKind kind);
-  // For a step that is not the present one.
-  void LogAt(StepNumber step, BlockId block, LogKind kind);
   void CompactLog(WorkerState& worker);
   PoolCounts CountsFor(const WorkerState& worker) const;
   Sequence* Find(SequenceHandle handle);
@@ -218,6 +216,7 @@ class EngineCore {
   // A block was put into the tree as the one of its node and group.
   void BlockPlaced(NodeId node, uint32_t group);
 
+  void OnBlockingChanged(const Block& block, bool blocking) override;
   // Uses of a block, with what follows for leaves.
   void Ref(BlockId block, WorkerSlot worker);
   void Unref(BlockId block, WorkerSlot worker, StepNumber step);
@@ -232,6 +231,7 @@ class EngineCore {
   Error CheckWindow(const Sequence& sequence, uint32_t length);
   void ReattachWindow(Sequence& sequence, uint32_t length);
   void Shorten(Sequence& sequence, uint32_t length);
+  static void CutDigests(Sequence& sequence, uint32_t length);
   Error Finish(const FinishOp& op);
   void ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index);
   void ReleaseTable(Sequence& sequence, uint32_t from_index);
@@ -278,6 +278,8 @@ class EngineCore {
   bool has_windows_ = false;
   // No group sees everything: any block may be missing in the middle of a path.
   bool only_windows_ = false;
+  // First group that sees everything; stands for all such groups of a position.
+  uint32_t full_group_ = 0;
 
   Journal journal_;
   BlockPool pool_;
@@ -314,6 +316,9 @@ class EngineCore {
   };
   absl::flat_hash_map<uint64_t, Protection> protection_;
   absl::flat_hash_map<NodeId, uint8_t> leaf_state_;
+  // Nodes whose blockers became none or some, waiting to be looked at: a chain may be long.
+  std::vector<NodeId> blocking_queue_;
+  bool blocking_runs_ = false;
 
   // The step that runs now.
   WorkerState* worker_ = nullptr;

@@ -35,6 +35,7 @@ AuditReport InvariantChecker::Check() {
   CheckCounts();
   CheckClaims();
   if (core_.has_windows_) CheckProtection();
+  if (!core_.only_windows_) CheckBlockers();
   report_.blocks_checked = core_.pool_.size();
   return std::move(report_);
 }
@@ -179,6 +180,28 @@ void InvariantChecker::CheckTree() {
           Report(4, block, "tree", "a variant does not agree with its block");
         }
       }
+    }
+  }
+}
+
+// Blockers: children whose blocks cannot be given away.
+void InvariantChecker::CheckBlockers() {
+  const PrefixTree& tree = core_.tree_;
+  std::vector<uint32_t> blockers(tree.end());
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;
+    const BlockId block = tree.BlockOf(node, core_.full_group_);
+    if (block == kNoBlock) continue;
+    if (BlockPool::KindOf(core_.pool_.Get(block)) != BlockPool::ListKind::kNone) continue;
+    ++blockers[tree.Get(node).parent];
+  }
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;
+    const BlockId block = tree.BlockOf(node, core_.full_group_);
+    const bool blocked = block != kNoBlock && core_.pool_.Get(block).Has(kBlockedFlag);
+    if (tree.Get(node).blockers != blockers[node] || blocked != (blockers[node] > 0)) {
+      Report(5, block, "tree", absl::StrCat("counts ", tree.Get(node).blockers,
+                                            " blocked children, has ", blockers[node]));
     }
   }
 }

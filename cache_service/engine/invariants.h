@@ -47,6 +47,7 @@ class InvariantChecker {
   void CheckCounts();
   void CheckClaims();
   void CheckProtection();
+  void CheckBlockers();
 
   const EngineCore& core_;
   AuditReport report_;

@@ -46,7 +46,7 @@ NodeId PrefixTree::NewNode() {
   NodeId node = free_head_;
   if (node != kNoNode) {
     journal_->Save(free_head_);
-    free_head_ = nodes_[node].next_free;
+    free_head_ = nodes_[node].blockers;
   } else {
     if (fresh_ == node_pages_.size() * kPageNodes) Grow();
     journal_->Save(fresh_);
@@ -72,7 +72,7 @@ void PrefixTree::FreeNode(NodeId node) {
     marks_.erase(record.marks);
   }
   record = Node{};
-  record.next_free = free_head_;
+  record.blockers = free_head_;
   journal_->Save(free_head_);
   free_head_ = node;
   journal_->Save(used_);
@@ -267,6 +267,12 @@ void PrefixTree::SetBlock(NodeId node, uint32_t group, BlockId block) {
 }
 
 void PrefixTree::SetOwner(NodeId node, WorkerSlot owner) { Mut(node).owner = owner; }
+
+uint32_t PrefixTree::AddBlockers(NodeId node, int delta) {
+  uint32_t& blockers = Mut(node).blockers;
+  blockers = static_cast<uint32_t>(static_cast<int>(blockers) + delta);
+  return blockers;
+}
 
 void PrefixTree::SaveVariants(NodeId node) {
   if (!journal_->active()) return;

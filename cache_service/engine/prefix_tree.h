@@ -46,7 +46,8 @@ struct Node {
   // Variants exist.
   bool has_variants;
   bool in_use;
-  uint32_t next_free;
+  // In use: children whose blocks cannot be given away. Free: the next free node.
+  uint32_t blockers;
 };
 
 static_assert(sizeof(Node) == 32);
@@ -92,6 +93,8 @@ class PrefixTree {
   void Remove(NodeId node);
   void SetBlock(NodeId node, uint32_t group, BlockId block);
   void SetOwner(NodeId node, WorkerSlot owner);
+  // Returns the new number of blockers.
+  uint32_t AddBlockers(NodeId node, int delta);
   void SetVariant(NodeId node, NodeVariant variant);
   void RemoveVariant(NodeId node, WorkerSlot worker);
   const std::vector<NodeVariant>& Variants(NodeId node) const;

@@ -55,8 +55,6 @@ struct Sequence {
   // Step that touched it last, and its length before that step: tokens below entered earlier.
   StepNumber touched_step = 0;
   uint32_t length_before_step = 0;
-  // Step of the copy made by its begin; its shared blocks stay under the copy's source until then.
-  StepNumber copy_step = 0;
 
   // Token ids from position token_base on; those before are in the tree.
   uint32_t token_base = 0;
