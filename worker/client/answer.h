@@ -15,7 +15,7 @@ struct TableRun {
   SequenceHandle sequence = 0;
   uint32_t group = 0;
   uint32_t first_index = 0;
-  std::vector<BlockIndex> blocks;
+  std::vector<BlockIndex> blocks{};
 };
 
 // Copy the first tokens of a block.
@@ -42,16 +42,16 @@ struct ForkResult {
 enum class AdvancePart : uint8_t { kNone = 0, kCommit = 1, kEnter = 2, kAhead = 3 };
 
 struct OperationFailure {
-  OperationId id;
+  OperationId id{};
   AdvancePart part = AdvancePart::kNone;
   // Slots the sequence holds now, if it exists.
   uint32_t reserved = 0;
-  Error error;
+  Error error{};
 };
 
 struct SequenceNotice {
   SequenceHandle sequence = 0;
-  Error error;
+  Error error{};
 };
 
 struct PoolCounts {
@@ -62,13 +62,13 @@ struct PoolCounts {
 
 struct StepAnswer {
   StepNumber step = 0;
-  std::vector<TableRun> table;
-  std::vector<CopyOrder> copies;
-  std::vector<BeginResult> begins;
-  std::vector<ForkResult> forks;
-  std::vector<OperationFailure> failures;
-  std::vector<SequenceNotice> notices;
-  PoolCounts pool;
+  std::vector<TableRun> table{};
+  std::vector<CopyOrder> copies{};
+  std::vector<BeginResult> begins{};
+  std::vector<ForkResult> forks{};
+  std::vector<OperationFailure> failures{};
+  std::vector<SequenceNotice> notices{};
+  PoolCounts pool{};
 
   // Null if the operation succeeded.
   const OperationFailure* FailureOf(OperationId id) const {

@@ -20,13 +20,13 @@ class Connection;
 
 // What the server said at attach.
 struct PoolInfo {
-  std::string pool;
-  std::string lease_id;
+  std::string pool{};
+  std::string lease_id{};
   uint64_t epoch = 0;
   uint32_t block_tokens = 0;
   uint32_t block_count = 0;
   uint64_t block_bytes = 0;
-  std::vector<LayerGroup> groups;
+  std::vector<LayerGroup> groups{};
   Duration lease_duration{};
   uint32_t max_steps_in_flight = 1;
   uint32_t max_sequence_tokens = 0;
@@ -37,11 +37,11 @@ struct PoolInfo {
 };
 
 struct Attachment {
-  PoolInfo info;
+  PoolInfo info{};
   // Null if the memory was declined or belongs to the worker.
-  std::unique_ptr<PoolMapping> mapping;
+  std::unique_ptr<PoolMapping> mapping{};
   // When the attach that succeeded was sent.
-  TimePoint attached_at;
+  TimePoint attached_at{};
 };
 
 // Attaches under `incarnation` and maps the region of options.rank. Calls that fail in transport

@@ -23,26 +23,26 @@ enum class StepMode : uint8_t {
 
 struct ClientOptions {
   // "unix:/path" or "host:port".
-  std::string server;
+  std::string server{};
   // Bearer token, if the server wants one.
-  std::string token;
+  std::string token{};
   // Who this worker is. Another process of the same name and a higher incarnation displaces it.
   std::string worker = "worker";
   // 0: taken from the wall clock, so that a restarted worker is younger than its last life.
   uint64_t incarnation = 0;
   // Empty: the server's only pool.
-  std::string pool;
+  std::string pool{};
   // Identifies model and weights; content is only shared between equal fingerprints.
-  std::string model_fingerprint;
+  std::string model_fingerprint{};
   // Absent: no bytes are described, as for a pool without memory.
-  std::optional<ModelLayout> layout;
+  std::optional<ModelLayout> layout{};
   uint32_t ranks = 1;
   // Whose region this process maps.
   uint32_t rank = 0;
   bool map_memory = true;
   StepMode mode = StepMode::kStream;
   // Absent: the server's default.
-  std::optional<Duration> lease;
+  std::optional<Duration> lease{};
   // Launching stops this long before the lease could end. Too short: a long launch may outlive the
   // lease and its results are thrown away. Too long: the worker pauses whenever a renewal is late.
   Duration lease_margin = std::chrono::seconds(3);

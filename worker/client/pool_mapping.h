@@ -14,7 +14,7 @@ namespace quire::client {
 // What the server granted (quire.v1.MemoryRegion) and what the worker expects of it.
 struct RegionGrant {
   uint32_t rank = 0;
-  std::string path;
+  std::string path{};
   uint64_t blocks_offset = 0;
   uint64_t bytes = 0;
   uint64_t layout_id = 0;

@@ -32,23 +32,23 @@ struct OperationId {
 // Fields as in quire.v1.BeginOperation.
 struct BeginParams {
   SequenceHandle sequence = 0;
-  std::vector<TokenId> tokens;
-  Namespace name_space;
-  std::optional<uint32_t> allocate_tokens;
+  std::vector<TokenId> tokens{};
+  Namespace name_space{};
+  std::optional<uint32_t> allocate_tokens{};
   uint32_t recompute_tail = 0;
   bool skip_cache_read = false;
-  std::vector<RetentionRange> retention;
-  std::vector<DigestRange> digests;
+  std::vector<RetentionRange> retention{};
+  std::vector<DigestRange> digests{};
   uint32_t reserve_tokens = 0;
   uint32_t reserve_sequences = 0;
 };
 
 struct AdvanceColumns {
-  std::vector<SequenceHandle> sequences;
-  std::vector<uint32_t> start_lengths;
-  std::vector<TokenId> tokens;
-  std::vector<uint32_t> token_counts;
-  std::vector<uint32_t> aheads;
+  std::vector<SequenceHandle> sequences{};
+  std::vector<uint32_t> start_lengths{};
+  std::vector<TokenId> tokens{};
+  std::vector<uint32_t> token_counts{};
+  std::vector<uint32_t> aheads{};
 };
 
 struct ExtendParams {
@@ -66,7 +66,7 @@ struct CommitParams {
 struct ForkParams {
   SequenceHandle sequence = 0;
   uint32_t start_length = 0;
-  std::vector<SequenceHandle> children;
+  std::vector<SequenceHandle> children{};
 };
 
 struct TruncateParams {
@@ -78,7 +78,7 @@ struct TruncateParams {
 struct FinishParams {
   SequenceHandle sequence = 0;
   bool drop = false;
-  std::vector<RetentionRange> retention;
+  std::vector<RetentionRange> retention{};
 };
 
 using Operation = std::variant<BeginParams, AdvanceColumns, ExtendParams, CommitParams, ForkParams,

@@ -23,31 +23,31 @@ inline constexpr BlockIndex kNoBlock = -1;
 
 // Separates cached content; see quire.v1.Namespace.
 struct Namespace {
-  std::string adapter;
-  std::string salt;
-  std::string tenant;
-  std::string weights_version;
+  std::string adapter{};
+  std::string salt{};
+  std::string tenant{};
+  std::string weights_version{};
 };
 
 // Priority of the blocks whose first token lies in [start, end); see quire.v1.RetentionRange.
 struct RetentionRange {
   uint32_t start = 0;
-  std::optional<uint32_t> end;
+  std::optional<uint32_t> end{};
   uint32_t priority = 35;
-  std::optional<std::chrono::nanoseconds> duration;
+  std::optional<std::chrono::nanoseconds> duration{};
 };
 
 // Input that is not tokens behind [start, end): its 32-byte digest.
 struct DigestRange {
   uint32_t start = 0;
   uint32_t end = 0;
-  std::string digest;
+  std::string digest{};
 };
 
 // Layers that share one attention window (0: full attention), in block order.
 struct LayerGroup {
   uint32_t window_tokens = 0;
-  std::vector<uint32_t> layers;
+  std::vector<uint32_t> layers{};
 };
 
 // Element types of keys and values; numbers equal quire.v1.Dtype.
@@ -59,9 +59,9 @@ struct ModelLayout {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
   // Window per model layer (0: full); the server plans the groups ...
-  std::vector<uint32_t> layer_windows;
+  std::vector<uint32_t> layer_windows{};
   // ... unless they are given.
-  std::vector<LayerGroup> groups;
+  std::vector<LayerGroup> groups{};
 };
 
 // True if the server gave a reason; otherwise the error comes from the transport or this library.

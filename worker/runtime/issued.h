@@ -17,8 +17,8 @@ enum class IssuedKind : uint8_t { kBegin, kFork, kGrow, kAdvance, kRelease };
 // then, it was preempted in between and the answer no longer concerns it.
 struct Issued {
   IssuedKind kind = IssuedKind::kAdvance;
-  client::OperationId id;
-  std::shared_ptr<RequestRun> run;
+  client::OperationId id{};
+  std::shared_ptr<RequestRun> run{};
   Branch* branch = nullptr;
   client::SequenceHandle handle = 0;
 };
@@ -26,19 +26,19 @@ struct Issued {
 // Rows of one branch in the next launch: tokens [computed, computed + rows), the last `drafts` of
 // which are proposals and not in branch.tokens.
 struct PlannedRows {
-  std::shared_ptr<RequestRun> run;
+  std::shared_ptr<RequestRun> run{};
   Branch* branch = nullptr;
   uint32_t rows = 0;
-  std::vector<TokenId> drafts;
+  std::vector<TokenId> drafts{};
   // The rows reach the last known token: its logits (and those of the drafts) are wanted.
   bool wants_logits = false;
 };
 
 // One step to send and the launch that goes with it.
 struct Plan {
-  client::Step step;
-  std::vector<Issued> issued;
-  std::vector<PlannedRows> rows;
+  client::Step step{};
+  std::vector<Issued> issued{};
+  std::vector<PlannedRows> rows{};
 };
 
 }  // namespace quire::runtime

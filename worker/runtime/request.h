@@ -20,38 +20,38 @@ enum class Search : uint8_t {
 
 struct Request {
   uint64_t id = 0;
-  std::vector<TokenId> prompt;
+  std::vector<TokenId> prompt{};
   // Tokens to generate per result.
   uint32_t new_tokens = 16;
   Search search = Search::kSamples;
   uint32_t width = 1;
-  SamplingParams sampling;
-  client::Namespace name_space;
+  SamplingParams sampling{};
+  client::Namespace name_space{};
 };
 
 // One generated continuation.
 struct Generated {
-  std::vector<TokenId> tokens;
+  std::vector<TokenId> tokens{};
   // Logits each token was chosen from, one after another; only if the scheduler records them.
-  std::vector<float> logits;
+  std::vector<float> logits{};
   // Beam search only.
   double score = 0;
 };
 
 // One round of a beam search: what was chosen among the beams of the round before.
 struct BeamRound {
-  std::vector<BeamChoice> choices;
+  std::vector<BeamChoice> choices{};
   // Logits of the beams before the choice, one after another; only if recorded.
-  std::vector<float> logits;
+  std::vector<float> logits{};
 };
 
 struct RequestResult {
-  Request request;
-  absl::Status status;
+  Request request{};
+  absl::Status status{};
   // By sample, or best beam first.
-  std::vector<Generated> outputs;
+  std::vector<Generated> outputs{};
   // Beam search only.
-  std::vector<BeamRound> rounds;
+  std::vector<BeamRound> rounds{};
   // Prompt tokens that the first begin found in the cache.
   uint32_t reused_tokens = 0;
   uint32_t preemptions = 0;
