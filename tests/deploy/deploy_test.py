@@ -313,6 +313,13 @@ class KubernetesTest(unittest.TestCase):
         self.assertLess(pool, int(volume["emptyDir"]["sizeLimit"].removesuffix("Mi")) << 20)
         self.assertLess(pool, int(self.server["resources"]["limits"]["memory"].removesuffix("Gi")) << 30)
 
+    def test_manifest_follows_the_schema(self):
+        validate = ROOT / "build/venv/bin/kubernetes-validate"
+        if not validate.exists():
+            self.skipTest("kubernetes-validate of tests/requirements.txt is not installed")
+        result = run(validate, "--strict", "-k", "1.29", DEPLOY / "kubernetes/quire-sidecar.yaml")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
     def test_nobody_is_root(self):
         self.assertTrue(self.pod["securityContext"]["runAsNonRoot"])
         for container in (self.server, self.worker):
