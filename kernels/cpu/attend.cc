@@ -1,4 +1,4 @@
-// AttendHead: one plan item on one KV head, compiled once per Highway target and storage type.
+// Attend: one plan item on some KV heads, compiled once per Highway target and storage type.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attend.cc"
 #include "hwy/foreach_target.h"
@@ -16,22 +16,25 @@ namespace quire::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// From this many query rows on, making the tile fp32 once is cheaper than in every row block.
-constexpr int64_t kManyRows = 12;
-
-// The state of one AttendHead call.
+// One Attend call.
 struct Task {
   const AttentionCall& call;
   const PlanItem& item;
-  int32_t kv_head;
+  int32_t head_begin;
+  int32_t heads;
   AttentionScratch& scratch;
   int64_t group;
-  int64_t rows;
+  int64_t rows;  // on one KV head
   size_t head_dim;
+
+  // All queries see all of a shared prefix.
+  bool shared() const { return item.sequence == call.plan.sequences; }
+
+  int64_t padded_rows() const { return (rows + kRowPad - 1) / kRowPad * kRowPad; }
 
   int64_t TokenOf(int64_t row) const { return item.q_row + row / group; }
 
-  int64_t HeadOf(int64_t row) const { return kv_head * group + row % group; }
+  int64_t HeadOf(int32_t kv_head, int64_t row) const { return kv_head * group + row % group; }
 };
 
 template <typename Load>
@@ -54,40 +57,61 @@ void LoadQuery(const AttentionParams& p, int64_t at, size_t count, float* HWY_RE
 }
 
 RowBounds BoundsOf(const Task& task, int64_t row) {
-  const bool shared = task.item.sequence == task.call.plan.sequences;
-  if (shared) return {0, task.item.kv_end};
+  if (task.shared()) return {0, task.item.kv_end};
   const AttentionMask& mask = task.call.params.mask;
   const int64_t position = task.call.positions[task.TokenOf(row)];
   const int64_t end = mask.causal ? std::min(task.item.kv_end, position + 1) : task.item.kv_end;
   return {mask.window_left < 0 ? 0 : position - mask.window_left, end};
 }
 
-void Begin(const Task& task) {
-  AttentionScratch& s = task.scratch;
-  const int64_t padded = (task.rows + kRowPad - 1) / kRowPad * kRowPad;
+// Puts each pair of vectors into the order of First and Second, or back.
+void SplitEvenOdd(float* row, size_t head_dim) {
+  float even_odd[2 * kLanes];
+  for (size_t i = 0; i + 2 * kLanes <= head_dim; i += 2 * kLanes) {
+    for (size_t j = 0; j < 2 * kLanes; ++j) even_odd[j / 2 + j % 2 * kLanes] = row[i + j];
+    std::copy(even_odd, even_odd + 2 * kLanes, row + i);
+  }
+}
+
+void JoinEvenOdd(float* row, size_t head_dim) {
+  float joined[2 * kLanes];
+  for (size_t i = 0; i + 2 * kLanes <= head_dim; i += 2 * kLanes) {
+    for (size_t j = 0; j < 2 * kLanes; ++j) joined[j] = row[i + j / 2 + j % 2 * kLanes];
+    std::copy(joined, joined + 2 * kLanes, row + i);
+  }
+}
+
+template <DType kType>
+bool UsesEvenOdd(const Task& task) {
+  return Stored<kType>::kEvenOdd && task.rows < kManyRows;
+}
+
+template <DType kType>
+void BeginHead(const Task& task, int32_t kv_head, const HeadState& s) {
+  const int64_t padded = task.padded_rows();
   std::fill(s.out, s.out + static_cast<size_t>(padded) * task.head_dim, 0.0f);
   std::fill(s.max, s.max + padded, kMinusInf);
   std::fill(s.sum, s.sum + padded, 0.0f);
   std::fill(s.decay, s.decay + padded, 1.0f);
-  s.bounds.clear();
   const AttentionParams& p = task.call.params;
   for (int64_t r = 0; r < task.rows; ++r) {
-    const int64_t at = task.TokenOf(r) * p.q_row_stride + task.HeadOf(r) * p.q_head_stride;
-    LoadQuery(p, at, task.head_dim, s.q + static_cast<size_t>(r) * task.head_dim);
-    s.bounds.push_back(BoundsOf(task, r));
+    float* q = s.q + static_cast<size_t>(r) * task.head_dim;
+    const int64_t head = task.HeadOf(kv_head, r);
+    LoadQuery(p, task.TokenOf(r) * p.q_row_stride + head * p.q_head_stride, task.head_dim, q);
+    if (UsesEvenOdd<kType>(task)) SplitEvenOdd(q, task.head_dim);
   }
   std::fill(s.q + static_cast<size_t>(task.rows) * task.head_dim,
             s.q + static_cast<size_t>(padded) * task.head_dim, 0.0f);
 }
 
 template <DType kType>
-LogitRule RuleOf(const Task& task) {
+LogitRule RuleOf(const Task& task, int32_t kv_head) {
   const AttentionParams& p = task.call.params;
   LogitRule rule;
   rule.scale = p.scale / Stored<kType>::kUnit;
   const ScaleKind kind = task.call.pool.layout.scale_kind;
   if (kind == ScaleKind::kPerTensor) rule.scale *= p.k_scale[0];
-  if (kind == ScaleKind::kPerHead) rule.scale *= p.k_scale[task.kv_head];
+  if (kind == ScaleKind::kPerHead) rule.scale *= p.k_scale[kv_head];
   rule.softcap = p.softcap;
   return rule;
 }
@@ -105,83 +129,92 @@ TileMask MaskOf(const RowBounds& bounds, int64_t keep, int64_t begin, int tokens
   return mask;
 }
 
-void Softmax(const Task& task, LogitRule rule, const TileRows& tile, int64_t begin) {
-  AttentionScratch& s = task.scratch;
+// One tile of one KV head.
+struct HeadTile {
+  int32_t kv_head;
+  HeadState state;
+  const TileRows& rows;
+  KvTile view;
+  int64_t begin;  // position of the first key
+};
+
+void Softmax(const Task& task, const HeadTile& tile, LogitRule rule) {
+  const HeadState& s = tile.state;
   const AttentionParams& p = task.call.params;
   const bool per_token = task.call.pool.layout.scale_kind == ScaleKind::kPerToken;
-  rule.k_scale = per_token ? tile.k_scale : nullptr;
+  rule.k_scale = per_token ? tile.rows.k_scale : nullptr;
+  const int tokens = tile.rows.tokens;
   for (int64_t r = 0; r < task.rows; ++r) {
     if (p.alibi_slopes != nullptr) {
-      rule.slope = p.alibi_slopes[task.HeadOf(r)];
-      rule.distance = static_cast<float>(begin - task.call.positions[task.TokenOf(r)]);
+      rule.slope = p.alibi_slopes[task.HeadOf(tile.kv_head, r)];
+      rule.distance = static_cast<float>(tile.begin - task.call.positions[task.TokenOf(r)]);
     }
-    const TileMask mask =
-        MaskOf(s.bounds[static_cast<size_t>(r)], p.mask.keep_first, begin, tile.tokens);
-    UpdateRow(s.scores + r * kPlanTileTokens, static_cast<size_t>(tile.tokens), rule, mask,
-              per_token ? tile.v_scale : nullptr, s.max + r, s.sum + r, s.decay + r);
+    const RowBounds& bounds = task.scratch.bounds[static_cast<size_t>(r)];
+    const TileMask mask = MaskOf(bounds, p.mask.keep_first, tile.begin, tokens);
+    UpdateRow(task.scratch.scores + r * kPlanTileTokens, static_cast<size_t>(tokens), rule, mask,
+              per_token ? tile.rows.v_scale : nullptr, s.max + r, s.sum + r, s.decay + r);
   }
 }
 
 template <DType kType, int kRows>
-void WalkFewRows(const Task& task, const KvTile& view, const TileRows& tile, int64_t begin,
-                 const LogitRule& rule) {
-  AttentionScratch& s = task.scratch;
-  DotRows<kType, kRows>(view, s.q, task.rows, task.head_dim, s.scores);
-  Softmax(task, rule, tile, begin);
-  SumRows<kType, kRows>(view, s.scores, s.decay, task.rows, task.head_dim, s.out);
+void WalkFewRows(const Task& task, const HeadTile& tile) {
+  const HeadState& s = tile.state;
+  float* scores = task.scratch.scores;
+  DotRows<kType, kRows>(tile.view, s.q, task.rows, task.head_dim, scores);
+  Softmax(task, tile, RuleOf<kType>(task, tile.kv_head));
+  SumRows<kType, kRows>(tile.view, scores, s.decay, task.rows, task.head_dim, s.out);
 }
 
 template <DType kType>
-void WalkManyRows(const Task& task, const KvTile& view, const TileRows& tile, int64_t begin,
-                  const LogitRule& rule) {
-  AttentionScratch& s = task.scratch;
-  const int64_t rows = (task.rows + kRowPad - 1) / kRowPad * kRowPad;
-  LoadTile<kType>(view, task.head_dim, s.k_tile, s.v_tile);
-  MultiplyAll({s.q, task.head_dim, s.k_tile, kPlanTileTokens, task.head_dim, s.scores,
+void WalkManyRows(const Task& task, const HeadTile& tile) {
+  const HeadState& s = tile.state;
+  const AttentionScratch& scratch = task.scratch;
+  LoadTile<kType>(tile.view, task.head_dim, scratch.k_tile, scratch.v_tile);
+  MultiplyAll({s.q, task.head_dim, scratch.k_tile, kPlanTileTokens, task.head_dim, scratch.scores,
                kPlanTileTokens, nullptr},
-              rows, kPlanTileTokens);
-  Softmax(task, rule, tile, begin);
-  MultiplyAll({s.scores, kPlanTileTokens, s.v_tile, task.head_dim, static_cast<size_t>(view.tokens),
-               s.out, task.head_dim, s.decay},
-              rows, task.head_dim);
+              task.padded_rows(), kPlanTileTokens);
+  Softmax(task, tile, RuleOf<kType>(task, tile.kv_head));
+  MultiplyAll({scratch.scores, kPlanTileTokens, scratch.v_tile, task.head_dim,
+               static_cast<size_t>(tile.view.tokens), s.out, task.head_dim, s.decay},
+              task.padded_rows(), task.head_dim);
 }
 
 template <DType kType>
-void WalkTile(const Task& task, const KvTile& view, const TileRows& tile, int64_t begin,
-              const LogitRule& rule) {
-  if (task.rows >= kManyRows) return WalkManyRows<kType>(task, view, tile, begin, rule);
-  if (task.rows == 1) return WalkFewRows<kType, 1>(task, view, tile, begin, rule);
-  if (task.rows == 2 || kAccumulators < 16) {
-    return WalkFewRows<kType, 2>(task, view, tile, begin, rule);
-  }
-  return WalkFewRows<kType, kAccumulators / 4>(task, view, tile, begin, rule);
+void WalkTile(const Task& task, const HeadTile& tile) {
+  if (task.rows >= kManyRows) return WalkManyRows<kType>(task, tile);
+  if (task.rows == 1) return WalkFewRows<kType, 1>(task, tile);
+  if (task.rows == 2 || kAccumulators < 16) return WalkFewRows<kType, 2>(task, tile);
+  return WalkFewRows<kType, kAccumulators / 4>(task, tile);
 }
 
-KvTile ViewOf(const TileRows& tile, const TileRows& next, int64_t row_bytes) {
-  return {tile.k, tile.v, tile.tokens, row_bytes, next.k, next.v, next.tokens};
+// Keys of a step. A single query row is bound by memory: there a step of one block reads addresses
+// in order, which hardware prefetchers follow. More rows are bound by arithmetic, and want long
+// steps.
+int64_t StepTokens(const Task& task) {
+  if (task.rows > 1) return kPlanTileTokens;
+  return std::clamp<int64_t>(task.call.pool.layout.block_tokens(), 16, kPlanTileTokens);
 }
 
+// Step after step, and in each, head after head: blocks are read in address order.
 template <DType kType>
 void WalkKeys(const Task& task) {
-  const bool shared = task.item.sequence == task.call.plan.sequences;
-  const int64_t table_row = shared ? 0 : task.item.sequence;
+  const int64_t table_row = task.shared() ? 0 : task.item.sequence;
   const TileWalker walker(task.call.pool,
                           task.call.table.ids + table_row * task.call.table.row_stride,
-                          task.call.params.layer, task.kv_head);
-  const LogitRule rule = RuleOf<kType>(task);
+                          task.call.params.layer);
+  const int64_t step = StepTokens(task);
   const int64_t end = task.item.kv_end;
-  TileRows tiles[2];
-  const auto find = [&](int64_t begin, TileRows* tile) {
-    walker.Find(begin, std::min(end, begin + kPlanTileTokens), tile);
-  };
-  find(task.item.kv_begin, &tiles[0]);
-  int current = 0;
-  for (int64_t begin = task.item.kv_begin; begin < end; begin += kPlanTileTokens) {
-    TileRows& next = tiles[1 - current];
-    find(std::min(end, begin + kPlanTileTokens), &next);
-    const KvTile view = ViewOf(tiles[current], next, task.call.pool.layout.row_bytes());
-    WalkTile<kType>(task, view, tiles[current], begin, rule);
-    current = 1 - current;
+  TileRows rows;
+  for (int64_t begin = task.item.kv_begin; begin < end; begin += step) {
+    const int64_t next = std::min(end, begin + step);
+    walker.ListAhead(task.head_begin, task.heads, next, std::min(end, next + step),
+                     &task.scratch.ahead);
+    for (int32_t h = 0; h < task.heads; ++h) {
+      walker.Find(task.head_begin + h, begin, next, &rows);
+      const KvTile view{rows.k, rows.v, rows.tokens, task.call.pool.layout.row_bytes(),
+                        &task.scratch.ahead};
+      WalkTile<kType>(task, {task.head_begin + h, task.scratch.Head(h), rows, view, begin});
+    }
   }
 }
 
@@ -201,67 +234,90 @@ void StoreOut(DType dtype, void* out, int64_t at, const float* from, size_t coun
   return StoreScaled(from, count, factor, halves, FloatToFp16);
 }
 
-// Divides by the sum and stores: to the workspace, or to the output with the sink joined.
-void End(const Task& task, float unit) {
+// A finished row: what to multiply the sums by, and the LSE.
+struct RowResult {
+  float factor = 0.0f;
+  float lse = kMinusInf;
+};
+
+RowResult Finish(float max, float sum, const float* sink) {
+  const float top = sink != nullptr ? std::max(max, *sink) : max;
+  if (top == kMinusInf) return {};
+  const float factor = sum > 0 ? std::exp(max - top) : 0.0f;
+  float total = sum * factor;
+  if (sink != nullptr) total += std::exp(*sink - top);
+  return {factor / total, top + std::log(total)};
+}
+
+void StoreRow(const Task& task, int64_t row, int64_t head, const float* out, float unit,
+              const HeadState& s) {
   const AttentionParams& p = task.call.params;
-  const AttentionScratch& s = task.scratch;
+  if (task.item.partial_row >= 0) {
+    const RowResult result = Finish(s.max[row], s.sum[row], nullptr);
+    const int64_t cell = (task.item.partial_row + row / task.group) * p.q_heads + head;
+    StoreOut(DType::kF32, task.call.partial_out, cell * static_cast<int64_t>(task.head_dim), out,
+             task.head_dim, unit * result.factor);
+    task.call.partial_lse[cell] = result.lse;
+    return;
+  }
+  const float* sink = p.sinks != nullptr ? p.sinks + head : nullptr;
+  const RowResult result = Finish(s.max[row], s.sum[row], sink);
+  const int64_t token = task.TokenOf(row);
+  StoreOut(p.out_dtype, p.out, token * p.out_row_stride + head * p.out_head_stride, out,
+           task.head_dim, unit * result.factor);
+  if (p.lse != nullptr) p.lse[token * p.lse_row_stride + head * p.lse_head_stride] = result.lse;
+}
+
+// Divides by the sum and stores: to the workspace, or to the output with the sink joined.
+template <DType kType>
+void EndHead(const Task& task, int32_t kv_head, const HeadState& s) {
+  const AttentionParams& p = task.call.params;
   const ScaleKind kind = task.call.pool.layout.scale_kind;
+  float unit = 1.0f / Stored<kType>::kUnit;
   if (kind == ScaleKind::kPerTensor) unit *= p.v_scale[0];
-  if (kind == ScaleKind::kPerHead) unit *= p.v_scale[task.kv_head];
+  if (kind == ScaleKind::kPerHead) unit *= p.v_scale[kv_head];
   for (int64_t r = 0; r < task.rows; ++r) {
-    const float* out = s.out + static_cast<size_t>(r) * task.head_dim;
-    const int64_t head = task.HeadOf(r);
-    const float lse = s.sum[r] > 0 ? s.max[r] + std::log(s.sum[r]) : kMinusInf;
-    if (task.item.partial_row >= 0) {
-      const int64_t cell = (task.item.partial_row + r / task.group) * p.q_heads + head;
-      const float factor = s.sum[r] > 0 ? unit / s.sum[r] : 0.0f;
-      StoreOut(DType::kF32, task.call.partial_out, cell * static_cast<int64_t>(task.head_dim), out,
-               task.head_dim, factor);
-      task.call.partial_lse[cell] = lse;
-      continue;
-    }
-    const float* sink = p.sinks != nullptr ? p.sinks + head : nullptr;
-    const float top = sink != nullptr ? std::max(s.max[r], *sink) : s.max[r];
-    float sum = s.sum[r] > 0 ? s.sum[r] * std::exp(s.max[r] - top) : 0.0f;
-    const float factor_top = s.sum[r] > 0 ? std::exp(s.max[r] - top) : 0.0f;
-    if (sink != nullptr) sum += std::exp(*sink - top);
-    const int64_t token = task.TokenOf(r);
-    StoreOut(p.out_dtype, p.out, token * p.out_row_stride + head * p.out_head_stride, out,
-             task.head_dim, sum > 0 ? unit * factor_top / sum : 0.0f);
-    if (p.lse == nullptr) continue;
-    p.lse[token * p.lse_row_stride + head * p.lse_head_stride] =
-        sum > 0 ? top + std::log(sum) : kMinusInf;
+    float* out = s.out + static_cast<size_t>(r) * task.head_dim;
+    if (UsesEvenOdd<kType>(task)) JoinEvenOdd(out, task.head_dim);
+    StoreRow(task, r, task.HeadOf(kv_head, r), out, unit, s);
   }
 }
 
 template <DType kType>
-void Attend(const Task& task) {
-  Begin(task);
+void AttendTyped(const Task& task) {
+  task.scratch.bounds.clear();
+  for (int64_t r = 0; r < task.rows; ++r) task.scratch.bounds.push_back(BoundsOf(task, r));
+  for (int32_t h = 0; h < task.heads; ++h) {
+    BeginHead<kType>(task, task.head_begin + h, task.scratch.Head(h));
+  }
   WalkKeys<kType>(task);
-  End(task, 1.0f / Stored<kType>::kUnit);
+  for (int32_t h = 0; h < task.heads; ++h) {
+    EndHead<kType>(task, task.head_begin + h, task.scratch.Head(h));
+  }
 }
 
-void AttendHeadForTarget(const AttentionCall& call, const PlanItem& item, int32_t kv_head,
-                         AttentionScratch& scratch) {
+void AttendForTarget(const AttentionCall& call, const AttentionTask& work,
+                     AttentionScratch& scratch) {
   const int64_t group = call.group();
   const Task task{call,
-                  item,
-                  kv_head,
+                  *work.item,
+                  work.head_begin,
+                  work.heads,
                   scratch,
                   group,
-                  group * item.q_tokens,
+                  group * work.item->q_tokens,
                   static_cast<size_t>(call.pool.layout.head_dim)};
   switch (call.pool.layout.dtype) {
     case DType::kF32:
-      return Attend<DType::kF32>(task);
+      return AttendTyped<DType::kF32>(task);
     case DType::kF16:
-      return Attend<DType::kF16>(task);
+      return AttendTyped<DType::kF16>(task);
     case DType::kBF16:
-      return Attend<DType::kBF16>(task);
+      return AttendTyped<DType::kBF16>(task);
     case DType::kE4M3:
-      return Attend<DType::kE4M3>(task);
+      return AttendTyped<DType::kE4M3>(task);
     case DType::kI8:
-      return Attend<DType::kI8>(task);
+      return AttendTyped<DType::kI8>(task);
   }
 }
 
@@ -274,12 +330,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace quire::kernels::cpu {
 namespace {
-HWY_EXPORT(AttendHeadForTarget);
+HWY_EXPORT(AttendForTarget);
 }  // namespace
 
-void AttendHead(const AttentionCall& call, const PlanItem& item, int32_t kv_head,
-                AttentionScratch& scratch) {
-  HWY_DYNAMIC_DISPATCH(AttendHeadForTarget)(call, item, kv_head, scratch);
+void Attend(const AttentionCall& call, const AttentionTask& task, AttentionScratch& scratch) {
+  HWY_DYNAMIC_DISPATCH(AttendForTarget)(call, task, scratch);
 }
 
 }  // namespace quire::kernels::cpu

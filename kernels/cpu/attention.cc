@@ -11,6 +11,7 @@ namespace quire::kernels::cpu {
 namespace {
 
 constexpr std::align_val_t kAlign{64};
+constexpr int64_t kTaskTileBytes = 256 << 10;
 constexpr float kEmpty = -std::numeric_limits<float>::infinity();
 
 int64_t RoundUp16(int64_t floats) { return (floats + 15) / 16 * 16; }
@@ -27,33 +28,58 @@ float LargestLogit(const MergeCell& cell) {
 
 void AttentionScratch::Free::operator()(float* p) const { ::operator delete(p, kAlign); }
 
-void AttentionScratch::Reserve(int64_t rows, int64_t head_dim, int64_t merge_states) {
-  rows = (rows + kRowPad - 1) / kRowPad * kRowPad;
-  const int64_t tile = kPlanTileTokens * head_dim;
-  const int64_t row_floats = 2 * head_dim + kPlanTileTokens;
-  const int64_t needed = rows * row_floats + 3 * RoundUp16(rows) + 2 * tile;
+void AttentionScratch::Reserve(const Sizes& sizes) {
+  rows_ = (sizes.rows + kRowPad - 1) / kRowPad * kRowPad;
+  head_dim_ = sizes.head_dim;
+  const int64_t tile = kPlanTileTokens * head_dim_;
+  const int64_t needed = sizes.heads * HeadFloats() + rows_ * kPlanTileTokens + 2 * tile;
   if (needed > floats_) {
     memory_.reset(
         static_cast<float*>(::operator new(static_cast<size_t>(needed) * sizeof(float), kAlign)));
     floats_ = needed;
   }
-  bounds.reserve(static_cast<size_t>(rows));
-  merge_outs.resize(static_cast<size_t>(merge_states));
-  merge_lses.resize(static_cast<size_t>(merge_states));
-  float* next = memory_.get();
-  const auto take = [&next](int64_t floats) {
-    float* at = next;
-    next += floats;
-    return at;
-  };
-  q = take(rows * head_dim);
-  out = take(rows * head_dim);
-  scores = take(rows * kPlanTileTokens);
-  max = take(RoundUp16(rows));
-  sum = take(RoundUp16(rows));
-  decay = take(RoundUp16(rows));
-  k_tile = take(tile);
-  v_tile = take(tile);
+  bounds.reserve(static_cast<size_t>(rows_));
+  const int64_t blocks = kPlanTileTokens / sizes.block_tokens + 2;
+  ahead.Reserve(static_cast<size_t>(2 * sizes.heads * blocks));
+  merge_outs.resize(static_cast<size_t>(sizes.merge_states));
+  merge_lses.resize(static_cast<size_t>(sizes.merge_states));
+  k_tile = memory_.get();
+  v_tile = k_tile + tile;
+  scores = v_tile + tile;
+  heads_ = scores + rows_ * kPlanTileTokens;
+}
+
+int64_t AttentionScratch::HeadFloats() const {
+  return 2 * rows_ * head_dim_ + 3 * RoundUp16(rows_);
+}
+
+HeadState AttentionScratch::Head(int64_t index) const {
+  HeadState head;
+  head.q = heads_ + index * HeadFloats();
+  head.out = head.q + rows_ * head_dim_;
+  head.max = head.out + rows_ * head_dim_;
+  head.sum = head.max + RoundUp16(rows_);
+  head.decay = head.sum + RoundUp16(rows_);
+  return head;
+}
+
+std::vector<AttentionTask> MakeTasks(const AttentionCall& call, int threads) {
+  const int64_t kv_heads = call.pool.layout.kv_heads;
+  const auto items = static_cast<int64_t>(call.plan.items.size());
+  const int64_t tile_bytes = 2 * kPlanTileTokens * call.pool.layout.row_bytes();
+  // Two tiles of all heads of a task, this one and the next, stay in the second-level cache.
+  int64_t most = std::max<int64_t>(1, kTaskTileBytes / tile_bytes);
+  if (items < 2 * threads) most = std::min(most, std::max<int64_t>(1, items * kv_heads / threads));
+  most = std::min(most, kv_heads);
+  std::vector<AttentionTask> tasks;
+  for (const PlanItem& item : call.plan.items) {
+    const int64_t step = item.q_tokens * call.group() >= kManyRows ? 1 : most;
+    for (int64_t head = 0; head < kv_heads; head += step) {
+      tasks.push_back({&item, static_cast<int32_t>(head),
+                       static_cast<int32_t>(std::min(step, kv_heads - head))});
+    }
+  }
+  return tasks;
 }
 
 void Merge(const MergeCell& cell) {

@@ -1,4 +1,4 @@
-// Attention of one plan item on one KV head: the unit of work of the CPU backend.
+// Attention of one plan item on some KV heads: the unit of work of the CPU backend.
 #ifndef QUIRE_KERNELS_CPU_ATTENTION_H_
 #define QUIRE_KERNELS_CPU_ATTENTION_H_
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/tile.h"
 
 namespace quire::kernels::cpu {
 
@@ -24,26 +25,48 @@ struct AttentionCall {
   int32_t group() const { return params.q_heads / pool.layout.kv_heads; }
 };
 
+// From this many query rows on, making a tile of keys fp32 once is cheaper than in every row block.
+constexpr int64_t kManyRows = 12;
+
 // Keys begin..end - 1, and those kept at the start if below end, are visible to a query row.
 struct RowBounds {
   int64_t begin;
   int64_t end;
 };
 
-// A thread's working memory, 64-byte aligned, for items of up to `rows` query rows.
+// What is kept of one KV head while its keys are walked; rows are (query token, head of group).
+struct HeadState {
+  float* q = nullptr;      // [rows][head_dim]
+  float* out = nullptr;    // [rows][head_dim], not yet divided by sum
+  float* max = nullptr;    // [rows], natural units
+  float* sum = nullptr;    // [rows]
+  float* decay = nullptr;  // [rows], what the last tile does to earlier sums
+};
+
+// Rows are padded to a multiple of this.
+constexpr int64_t kRowPad = 8;
+
+// A thread's working memory, 64-byte aligned.
 class AttentionScratch {
  public:
-  void Reserve(int64_t rows, int64_t head_dim, int64_t merge_states);
+  struct Sizes {
+    int64_t heads = 1;  // KV heads of a task
+    int64_t rows = 1;   // query rows of a task on one KV head
+    int64_t head_dim = 0;
+    int64_t merge_states = 0;
+    int64_t block_tokens = 1;
+  };
 
-  float* q = nullptr;       // [rows][head_dim]
-  float* out = nullptr;     // [rows][head_dim], not yet divided by sum
-  float* scores = nullptr;  // [rows][64], then probabilities
-  float* max = nullptr;     // [rows], natural units
-  float* sum = nullptr;     // [rows]
-  float* decay = nullptr;   // [rows], what the last tile does to earlier sums
-  float* k_tile = nullptr;  // [head_dim][64], only for many rows
-  float* v_tile = nullptr;  // [64][head_dim], only for many rows
-  std::vector<RowBounds> bounds;
+  void Reserve(const Sizes& sizes);
+
+  // Index of the KV head inside the task.
+  HeadState Head(int64_t index) const;
+
+  float* scores = nullptr;        // [rows][64], then probabilities; for one head at a time
+  float* k_tile = nullptr;        // [head_dim][64], only for many rows
+  float* v_tile = nullptr;        // [64][head_dim], only for many rows
+  std::vector<RowBounds> bounds;  // [rows], equal for all heads
+  PrefetchCursor ahead;
   std::vector<const float*> merge_outs;
   std::vector<float> merge_lses;
 
@@ -52,17 +75,29 @@ class AttentionScratch {
     void operator()(float* p) const;
   };
 
+  int64_t HeadFloats() const;
+
+  int64_t rows_ = 0;  // padded
+  int64_t head_dim_ = 0;
   int64_t floats_ = 0;
+  float* heads_ = nullptr;
   std::unique_ptr<float, Free> memory_;
 };
 
-// Rows are padded to a multiple of this.
-constexpr int64_t kRowPad = 8;
+// An item on KV heads head_begin..head_begin + heads - 1.
+struct AttentionTask {
+  const PlanItem* item = nullptr;
+  int32_t head_begin = 0;
+  int32_t heads = 0;
+};
+
+// Items as tasks for `threads` threads: of few query rows on many heads at once, so that blocks are
+// read in address order, of many query rows on one head.
+std::vector<AttentionTask> MakeTasks(const AttentionCall& call, int threads);
 
 // Loads the item's queries, walks its keys, and stores the output or the partial state.
 // Uses the best instruction set that Highway finds or that a test has chosen.
-void AttendHead(const AttentionCall& call, const PlanItem& item, int32_t kv_head,
-                AttentionScratch& scratch);
+void Attend(const AttentionCall& call, const AttentionTask& task, AttentionScratch& scratch);
 
 // One (query token, head): what `states` (lse, out) pairs make together, with the sink joined once.
 struct MergeCell {

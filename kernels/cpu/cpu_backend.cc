@@ -83,7 +83,7 @@ class CpuBackend final : public Backend {
     return NoThrow("DecodeAttention", [&] {
       if (Status s = ValidateAttention(pool, table, params); !s.ok()) return s;
       if (Status s = ValidatePlan(pool, table, params, plan, workspace); !s.ok()) return s;
-      Attend(pool, table, params, plan, workspace);
+      RunPlan(pool, table, params, plan, workspace);
       return Status::Ok();
     });
   }
@@ -190,46 +190,52 @@ class CpuBackend final : public Backend {
     if (report != nullptr) *report = {written.load(), nans.load()};
   }
 
-  void ReserveScratch(const AttentionCall& call) {
-    int64_t tokens = 1;
-    int64_t states = 0;
-    for (const PlanItem& item : call.plan.items) tokens = std::max<int64_t>(tokens, item.q_tokens);
+  void ReserveScratch(const AttentionCall& call, const std::vector<AttentionTask>& tasks) {
+    AttentionScratch::Sizes sizes;
+    sizes.head_dim = call.pool.layout.head_dim;
+    sizes.block_tokens = call.pool.layout.block_tokens();
+    for (const AttentionTask& task : tasks) {
+      sizes.rows = std::max<int64_t>(sizes.rows, task.item->q_tokens * call.group());
+      sizes.heads = std::max<int64_t>(sizes.heads, task.heads);
+    }
     for (const PlanMerge& merge : call.plan.merges) {
-      states = std::max<int64_t>(states, merge.last_part - merge.first_part);
+      const int64_t states = merge.last_part - merge.first_part;
+      sizes.merge_states = std::max(sizes.merge_states, states);
     }
-    for (AttentionScratch& scratch : scratch_) {
-      scratch.Reserve(tokens * call.group(), call.pool.layout.head_dim, states);
-    }
+    for (AttentionScratch& scratch : scratch_) scratch.Reserve(sizes);
   }
 
-  void Attend(const KvPoolView& pool, const BlockTableView& table, const AttentionParams& params,
-              const AttentionPlan& plan, std::span<std::byte> workspace) {
-    AttentionCall call{pool, table, params, plan};
-    call.partial_out = reinterpret_cast<float*>(workspace.data());
-    const int64_t cells = plan.partial_rows * params.q_heads;
-    if (cells > 0) call.partial_lse = call.partial_out + cells * pool.layout.head_dim;
+  void SetPositions(const BlockTableView& table, const AttentionParams& params) {
     positions_.resize(static_cast<size_t>(params.q_rows));
     for (const PlanSequence& s : MakeSequences(table, params)) {
       for (int64_t i = 0; i < s.q_tokens; ++i) {
         positions_[static_cast<size_t>(s.q_row + i)] = s.first_position + i;
       }
     }
+  }
+
+  void RunPlan(const KvPoolView& pool, const BlockTableView& table, const AttentionParams& params,
+               const AttentionPlan& plan, std::span<std::byte> workspace) {
+    AttentionCall call{pool, table, params, plan};
+    call.partial_out = reinterpret_cast<float*>(workspace.data());
+    const int64_t cells = plan.partial_rows * params.q_heads;
+    if (cells > 0) call.partial_lse = call.partial_out + cells * pool.layout.head_dim;
+    SetPositions(table, params);
     call.positions = positions_.data();
-    ReserveScratch(call);
-    const int64_t heads = pool.layout.kv_heads;
-    threads_.Run(static_cast<int64_t>(plan.items.size()) * heads, [&](int64_t task, int worker) {
-      AttendHead(call, plan.items[static_cast<size_t>(task / heads)],
-                 static_cast<int32_t>(task % heads), scratch_[static_cast<size_t>(worker)]);
+    const std::vector<AttentionTask> tasks = MakeTasks(call, threads_.threads());
+    ReserveScratch(call, tasks);
+    threads_.Run(static_cast<int64_t>(tasks.size()), [&](int64_t task, int worker) {
+      Attend(call, tasks[static_cast<size_t>(task)], scratch_[static_cast<size_t>(worker)]);
     });
-    threads_.Run(static_cast<int64_t>(plan.merges.size()), [&](int64_t task, int worker) {
-      MergePlanned(call, task, scratch_[static_cast<size_t>(worker)]);
+    threads_.Run(static_cast<int64_t>(plan.merges.size()), [&](int64_t merge, int worker) {
+      MergePlanned(call, merge, scratch_[static_cast<size_t>(worker)]);
     });
   }
 
   void MergeDense(const MergeParams& p) {
     const int64_t cells = p.rows * p.heads;
     const auto states = static_cast<size_t>(p.states);
-    for (AttentionScratch& scratch : scratch_) scratch.Reserve(1, 1, p.states);
+    for (AttentionScratch& scratch : scratch_) scratch.Reserve({.merge_states = p.states});
     threads_.Run(p.rows, [&](int64_t row, int worker) {
       AttentionScratch& scratch = scratch_[static_cast<size_t>(worker)];
       for (int64_t head = 0; head < p.heads; ++head) {

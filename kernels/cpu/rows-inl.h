@@ -17,27 +17,34 @@ HWY_BEFORE_NAMESPACE();
 namespace quire::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-// Asks for the cache lines of a row that the next tile will use.
-HWY_INLINE void PrefetchRow(const std::byte* row, size_t bytes) {
-  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(row + line, 0, 2);
+// sums[r][t] += q[r] * k[t], one vector of each.
+template <int kRows, int kTokens>
+HWY_INLINE void AddProducts(const float* HWY_RESTRICT q, size_t head_dim, const VF* k, VF* sums) {
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
+    const VF query = hn::Load(F32(), q + static_cast<size_t>(r) * head_dim);
+    QUIRE_UNROLL for (int t = 0; t < kTokens; ++t) {
+      sums[r * kTokens + t] = hn::MulAdd(query, k[t], sums[r * kTokens + t]);
+    }
+  }
 }
 
 // scores[r][t] = q[r] . keys[t] for kRows query rows and kTokens keys.
 template <DType kType, int kRows, int kTokens>
 HWY_INLINE void DotBlock(const float* HWY_RESTRICT q, size_t head_dim, const std::byte* const* keys,
                          float* HWY_RESTRICT scores) {
-  const F32 d;
   VF sums[kRows * kTokens];
-  QUIRE_UNROLL for (int i = 0; i < kRows * kTokens; ++i) sums[i] = hn::Zero(d);
-  for (size_t i = 0; i < head_dim; i += kLanes) {
-    VF k[kTokens];
+  QUIRE_UNROLL for (int i = 0; i < kRows * kTokens; ++i) sums[i] = hn::Zero(F32());
+  VF k[kTokens];
+  size_t i = 0;
+  for (; i + 2 * kLanes <= head_dim; i += 2 * kLanes) {
+    QUIRE_UNROLL for (int t = 0; t < kTokens; ++t) k[t] = Stored<kType>::First(keys[t], i);
+    AddProducts<kRows, kTokens>(q + i, head_dim, k, sums);
+    QUIRE_UNROLL for (int t = 0; t < kTokens; ++t) k[t] = Stored<kType>::Second(keys[t], i);
+    AddProducts<kRows, kTokens>(q + i + kLanes, head_dim, k, sums);
+  }
+  for (; i < head_dim; i += kLanes) {
     QUIRE_UNROLL for (int t = 0; t < kTokens; ++t) k[t] = Stored<kType>::Load(keys[t], i);
-    QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const VF query = hn::Load(d, q + static_cast<size_t>(r) * head_dim + i);
-      QUIRE_UNROLL for (int t = 0; t < kTokens; ++t) {
-        sums[r * kTokens + t] = hn::MulAdd(query, k[t], sums[r * kTokens + t]);
-      }
-    }
+    AddProducts<kRows, kTokens>(q + i, head_dim, k, sums);
   }
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int t = 0; t < kTokens; t += 4) {
@@ -50,11 +57,10 @@ HWY_INLINE void DotBlock(const float* HWY_RESTRICT q, size_t head_dim, const std
 template <DType kType, int kRows>
 HWY_INLINE void DotRows(const KvTile& tile, const float* q, int64_t rows, size_t head_dim,
                         float* scores) {
-  constexpr int kTokens = kAccumulators / kRows;
-  const auto row_bytes = static_cast<size_t>(tile.row_bytes);
+  // Four keys at a time keep the lines of a block nearly in order, which prefetchers need.
+  constexpr int kTokens = kRows == 1 ? 4 : kAccumulators / kRows;
   for (int t = 0; t < tile.tokens; t += kTokens) {
-    const int last = std::min(t + kTokens, tile.next_tokens);
-    for (int n = t; n < last; ++n) PrefetchRow(tile.next_k[n], row_bytes);
+    tile.ahead->Advance(kTokens * tile.row_bytes);
     for (int64_t r = 0; r < rows; r += kRows) {
       DotBlock<kType, kRows, kTokens>(q + static_cast<size_t>(r) * head_dim, head_dim, tile.k + t,
                                       scores + r * kPlanTileTokens + t);
@@ -62,29 +68,48 @@ HWY_INLINE void DotRows(const KvTile& tile, const float* q, int64_t rows, size_t
   }
 }
 
-// out[r] = out[r] * decay[r] + sum over t of p[r][t] * values[t], kVectors vectors of head_dim.
-template <DType kType, int kRows, int kVectors, bool kPrefetch>
-HWY_INLINE void SumBlock(const KvTile& tile, const float* HWY_RESTRICT p,
-                         const float* HWY_RESTRICT decay, size_t at, size_t head_dim,
-                         float* HWY_RESTRICT out) {
-  const F32 d;
-  VF sums[kRows * kVectors];
-  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
-    QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const float* from = out + static_cast<size_t>(r) * head_dim + at + j * kLanes;
-      sums[r * kVectors + j] = hn::Mul(hn::Load(d, from), hn::Set(d, decay[r]));
+// kVectors vectors of a stored row from element `at` on; pairs as First and Second.
+template <DType kType, int kVectors>
+HWY_INLINE void LoadVectors(const std::byte* row, size_t at, VF* v) {
+  if constexpr (kVectors == 1) {
+    v[0] = Stored<kType>::Load(row, at);
+  } else {
+    QUIRE_UNROLL for (int j = 0; j < kVectors; j += 2) {
+      v[j] = Stored<kType>::First(row, at + static_cast<size_t>(j) * kLanes);
+      v[j + 1] = Stored<kType>::Second(row, at + static_cast<size_t>(j) * kLanes);
     }
   }
-  for (int t = 0; t < tile.tokens; ++t) {
-    if (kPrefetch && t < tile.next_tokens) {
-      PrefetchRow(tile.next_v[t], static_cast<size_t>(tile.row_bytes));
-    }
-    VF v[kVectors];
+}
+
+// What SumBlock works on: out[r] = out[r] * decay[r] + sum over t of p[r][t] * values[t].
+struct WeightedSum {
+  const KvTile& tile;
+  const float* p;
+  const float* decay;
+  size_t head_dim;
+  float* out;
+  bool prefetch;  // in the first pass over the tile only
+};
+
+// kRows rows, kVectors vectors from element `at` on.
+template <DType kType, int kRows, int kVectors>
+HWY_INLINE void SumBlock(const WeightedSum& w, size_t at) {
+  const F32 d;
+  VF sums[kRows * kVectors];
+  float* HWY_RESTRICT out = w.out + at;
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      v[j] = Stored<kType>::Load(tile.v[t], at + j * kLanes);
+      const float* from = out + static_cast<size_t>(r) * w.head_dim + j * kLanes;
+      sums[r * kVectors + j] = hn::Mul(hn::Load(d, from), hn::Set(d, w.decay[r]));
     }
+  }
+  const bool prefetch = w.prefetch && at == 0;
+  for (int t = 0; t < w.tile.tokens; ++t) {
+    if (prefetch) w.tile.ahead->Advance(w.tile.row_bytes);
+    VF v[kVectors];
+    LoadVectors<kType, kVectors>(w.tile.v[t], at, v);
     QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const VF weight = hn::Set(d, p[r * kPlanTileTokens + t]);
+      const VF weight = hn::Set(d, w.p[r * kPlanTileTokens + t]);
       QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
         sums[r * kVectors + j] = hn::MulAdd(weight, v[j], sums[r * kVectors + j]);
       }
@@ -92,30 +117,28 @@ HWY_INLINE void SumBlock(const KvTile& tile, const float* HWY_RESTRICT p,
   }
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      hn::Store(sums[r * kVectors + j], d,
-                out + static_cast<size_t>(r) * head_dim + at + j * kLanes);
+      hn::Store(sums[r * kVectors + j], d, out + static_cast<size_t>(r) * w.head_dim + j * kLanes);
     }
   }
+}
+
+// From element `at` to the end, in the widest blocks that fit.
+template <DType kType, int kRows, int kVectors>
+HWY_INLINE void SumColumns(const WeightedSum& w, size_t at) {
+  for (; at + kVectors * kLanes <= w.head_dim; at += kVectors * kLanes) {
+    SumBlock<kType, kRows, kVectors>(w, at);
+  }
+  if constexpr (kVectors > 1) SumColumns<kType, kRows, kVectors / 2>(w, at);
 }
 
 template <DType kType, int kRows>
 HWY_INLINE void SumRows(const KvTile& tile, const float* p, const float* decay, int64_t rows,
                         size_t head_dim, float* out) {
-  constexpr int kVectors = kAccumulators / kRows;
+  constexpr int kVectors = std::min(8, kAccumulators / kRows);
   for (int64_t r = 0; r < rows; r += kRows) {
-    const float* weights = p + r * kPlanTileTokens;
-    float* to = out + static_cast<size_t>(r) * head_dim;
-    size_t at = 0;
-    for (; at + kVectors * kLanes <= head_dim; at += kVectors * kLanes) {
-      if (at == 0 && r == 0) {
-        SumBlock<kType, kRows, kVectors, true>(tile, weights, decay + r, at, head_dim, to);
-      } else {
-        SumBlock<kType, kRows, kVectors, false>(tile, weights, decay + r, at, head_dim, to);
-      }
-    }
-    for (; at < head_dim; at += kLanes) {
-      SumBlock<kType, kRows, 1, false>(tile, weights, decay + r, at, head_dim, to);
-    }
+    SumColumns<kType, kRows, kVectors>({tile, p + r * kPlanTileTokens, decay + r, head_dim,
+                                        out + static_cast<size_t>(r) * head_dim, r == 0},
+                                       0);
   }
 }
 

@@ -35,11 +35,24 @@ constexpr int kAccumulators = 8;
 constexpr size_t kLanes = HWY_LANES(float);
 
 // Stored elements -> fp32, times kUnit: a power of two that the caller folds into its scales.
+// Load gives kLanes elements. First and Second give 2 * kLanes in whatever order is cheapest: if
+// kEvenOdd, the even ones and the odd ones, else the lower and the upper half.
 template <DType kType>
 struct Stored;
 
+template <DType kType>
+struct InOrder {
+  static constexpr bool kEvenOdd = false;
+
+  static HWY_INLINE VF First(const std::byte* row, size_t i) { return Stored<kType>::Load(row, i); }
+
+  static HWY_INLINE VF Second(const std::byte* row, size_t i) {
+    return Stored<kType>::Load(row, i + kLanes);
+  }
+};
+
 template <>
-struct Stored<DType::kF32> {
+struct Stored<DType::kF32> : InOrder<DType::kF32> {
   static constexpr float kUnit = 1.0f;
 
   static HWY_INLINE VF Load(const std::byte* row, size_t i) {
@@ -50,6 +63,21 @@ struct Stored<DType::kF32> {
 template <>
 struct Stored<DType::kBF16> {
   static constexpr float kUnit = 1.0f;
+  static constexpr bool kEvenOdd = true;
+
+  // One load and one operation each: a bf16 in the upper half of a word is that fp32.
+  static HWY_INLINE VF First(const std::byte* row, size_t i) {
+    return hn::BitCast(F32(), hn::ShiftLeft<16>(Words(row, i)));
+  }
+
+  static HWY_INLINE VF Second(const std::byte* row, size_t i) {
+    const hn::Rebind<uint32_t, F32> words;
+    return hn::BitCast(F32(), hn::And(Words(row, i), hn::Set(words, 0xffff0000u)));
+  }
+
+  static HWY_INLINE hn::Vec<hn::Rebind<uint32_t, F32>> Words(const std::byte* row, size_t i) {
+    return hn::LoadU(hn::Rebind<uint32_t, F32>(), reinterpret_cast<const uint32_t*>(row + 2 * i));
+  }
 
   static HWY_INLINE VF Load(const std::byte* row, size_t i) {
     const hn::Rebind<hwy::bfloat16_t, F32> narrow;
@@ -59,7 +87,7 @@ struct Stored<DType::kBF16> {
 };
 
 template <>
-struct Stored<DType::kF16> {
+struct Stored<DType::kF16> : InOrder<DType::kF16> {
   static constexpr float kUnit = 1.0f;
 
   static HWY_INLINE VF Load(const std::byte* row, size_t i) {
@@ -70,7 +98,7 @@ struct Stored<DType::kF16> {
 };
 
 template <>
-struct Stored<DType::kI8> {
+struct Stored<DType::kI8> : InOrder<DType::kI8> {
   static constexpr float kUnit = 1.0f;
 
   static HWY_INLINE VF Load(const std::byte* row, size_t i) {
@@ -82,7 +110,7 @@ struct Stored<DType::kI8> {
 };
 
 template <>
-struct Stored<DType::kE4M3> {
+struct Stored<DType::kE4M3> : InOrder<DType::kE4M3> {
   // The seven bits moved to where fp16 keeps exponent and mantissa: exact, with the wrong bias.
   static constexpr float kUnit = 0x1p-8f;
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/backend.h"
 
@@ -19,45 +20,85 @@ struct TileRows {
   int tokens = 0;
 };
 
-// What a kernel sees of a tile, and of the one after it, which it prefetches.
+// Memory that is needed soon, in address order as far as possible. Readers of the current tile
+// advance it as they go, so that requests are spread evenly.
+class PrefetchCursor {
+ public:
+  void Reserve(size_t runs) { runs_.reserve(runs); }
+
+  void Clear() {
+    runs_.clear();
+    next_ = 0;
+    at_ = 0;
+  }
+
+  // Joins the run before it if it follows it.
+  void Add(const std::byte* begin, int64_t bytes) {
+    if (!runs_.empty() && runs_.back().begin + runs_.back().bytes == begin) {
+      runs_.back().bytes += bytes;
+    } else {
+      runs_.push_back({begin, bytes});
+    }
+  }
+
+  // Asks for the next `bytes`.
+  void Advance(int64_t bytes) {
+    while (bytes > 0 && next_ < runs_.size()) {
+      const Run& run = runs_[next_];
+      const int64_t step = bytes < run.bytes - at_ ? bytes : run.bytes - at_;
+      for (int64_t line = 0; line < step; line += 64) {
+        __builtin_prefetch(run.begin + at_ + line, 0, 2);
+      }
+      bytes -= step;
+      at_ += step;
+      if (at_ < run.bytes) continue;
+      ++next_;
+      at_ = 0;
+    }
+  }
+
+ private:
+  struct Run {
+    const std::byte* begin;
+    int64_t bytes;
+  };
+
+  std::vector<Run> runs_;
+  size_t next_ = 0;
+  int64_t at_ = 0;
+};
+
+// What a kernel sees of a tile.
 struct KvTile {
   const std::byte* const* k = nullptr;
   const std::byte* const* v = nullptr;
   int tokens = 0;
   int64_t row_bytes = 0;
-  const std::byte* const* next_k = nullptr;
-  const std::byte* const* next_v = nullptr;
-  int next_tokens = 0;
+  PrefetchCursor* ahead = nullptr;
 };
 
-// Walks the keys of one item on one KV head.
+// Finds keys of one (sequence, layer).
 class TileWalker {
  public:
-  TileWalker(const KvPoolView& pool, const int32_t* ids, int32_t layer, int32_t head)
-      : pool_(pool), ids_(ids), layer_(layer), head_(head) {}
+  TileWalker(const KvPoolView& pool, const int32_t* ids, int32_t layer)
+      : pool_(pool), ids_(ids), layer_(layer) {}
 
-  // Addresses of keys begin..end - 1, at most 64.
-  void Find(int64_t begin, int64_t end, TileRows* rows) const {
+  // Addresses of keys begin..end - 1 of one KV head, at most 64.
+  void Find(int32_t head, int64_t begin, int64_t end, TileRows* rows) const {
     const PagedKvLayout& layout = pool_.layout;
-    const int64_t element = ElementBytes(layout.dtype);
-    const int64_t step = layout.token_stride * element;
-    const int64_t mask = layout.block_tokens() - 1;
+    const int64_t step = layout.token_stride * ElementBytes(layout.dtype);
     int count = 0;
-    for (int64_t t = begin; t < end;) {
-      const int64_t slot = t & mask;
-      const int64_t block = ids_[t >> layout.log2_block_tokens];
-      const std::byte* k =
-          pool_.base + layout.RowOffset(block, layer_, head_, false, slot) * element;
-      const std::byte* v =
-          pool_.base + layout.RowOffset(block, layer_, head_, true, slot) * element;
-      const int64_t run = end - t < mask + 1 - slot ? end - t : mask + 1 - slot;
-      if (layout.scale_kind == ScaleKind::kPerToken) FindScales(block, slot, run, count, rows);
+    ForEachRun(begin, end, [&](int64_t block, int64_t slot, int64_t run) {
+      const std::byte* k = RowAt(block, head, false, slot);
+      const std::byte* v = RowAt(block, head, true, slot);
+      if (layout.scale_kind == ScaleKind::kPerToken) {
+        FindScales(block, head, slot, run, count, rows);
+      }
       for (int64_t i = 0; i < run; ++i, ++count) {
         rows->k[count] = k + i * step;
         rows->v[count] = v + i * step;
       }
-      t += run;
-    }
+    });
     rows->tokens = count;
     for (int i = count; count > 0 && i < kPlanTileTokens; ++i) {
       rows->k[i] = rows->k[count - 1];
@@ -65,11 +106,43 @@ class TileWalker {
     }
   }
 
+  // Lists keys begin..end - 1 of some heads, block after block. Scattered rows are not listed.
+  void ListAhead(int32_t head_begin, int32_t heads, int64_t begin, int64_t end,
+                 PrefetchCursor* ahead) const {
+    ahead->Clear();
+    const PagedKvLayout& layout = pool_.layout;
+    if (layout.token_stride != layout.head_dim) return;
+    ForEachRun(begin, end, [&](int64_t block, int64_t slot, int64_t run) {
+      for (int32_t head = head_begin; head < head_begin + heads; ++head) {
+        ahead->Add(RowAt(block, head, false, slot), run * layout.row_bytes());
+        ahead->Add(RowAt(block, head, true, slot), run * layout.row_bytes());
+      }
+    });
+  }
+
  private:
-  void FindScales(int64_t block, int64_t slot, int64_t run, int count, TileRows* rows) const {
+  // Calls run(block, first slot, slots) for the blocks that hold keys begin..end - 1.
+  template <typename Run>
+  void ForEachRun(int64_t begin, int64_t end, Run run) const {
+    const int64_t tokens = pool_.layout.block_tokens();
+    for (int64_t t = begin; t < end;) {
+      const int64_t slot = t & (tokens - 1);
+      const int64_t count = end - t < tokens - slot ? end - t : tokens - slot;
+      run(ids_[t >> pool_.layout.log2_block_tokens], slot, count);
+      t += count;
+    }
+  }
+
+  const std::byte* RowAt(int64_t block, int32_t head, bool is_v, int64_t slot) const {
+    return pool_.base + pool_.layout.RowOffset(block, layer_, head, is_v, slot) *
+                            ElementBytes(pool_.layout.dtype);
+  }
+
+  void FindScales(int64_t block, int32_t head, int64_t slot, int64_t run, int count,
+                  TileRows* rows) const {
     const auto* scales = reinterpret_cast<const float*>(pool_.base);
-    const float* k = scales + pool_.layout.ScaleOffset(block, layer_, head_, false, slot);
-    const float* v = scales + pool_.layout.ScaleOffset(block, layer_, head_, true, slot);
+    const float* k = scales + pool_.layout.ScaleOffset(block, layer_, head, false, slot);
+    const float* v = scales + pool_.layout.ScaleOffset(block, layer_, head, true, slot);
     for (int64_t i = 0; i < run; ++i) {
       rows->k_scale[count + i] = k[i];
       rows->v_scale[count + i] = v[i];
@@ -79,7 +152,6 @@ class TileWalker {
   const KvPoolView& pool_;
   const int32_t* ids_;
   int32_t layer_;
-  int32_t head_;
 };
 
 }  // namespace quire::kernels::cpu
