@@ -105,6 +105,8 @@ inline constexpr uint16_t kVariantFlag = 128;
 inline constexpr uint16_t kBlockedFlag = 256;
 // It counts among what blocks its parent.
 inline constexpr uint16_t kBlocksParentFlag = 512;
+// Its checksum is known or wanted.
+inline constexpr uint16_t kChecksumFlag = 1024;
 
 }  // namespace quire
 

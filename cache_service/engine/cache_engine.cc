@@ -64,7 +64,7 @@ Error Validate(const EngineOptions& options) {
 class CacheEngine::Impl {
  public:
   Impl(const EngineOptions& options, const Clock& clock, const EngineSeams& seams)
-      : options_(options), observer_(seams.observer), core_(options, clock, seams) {}
+      : options_(options), observer_(seams.observer), contents_(seams.contents), core_(options, clock, seams) {}
 
   const EngineOptions& options() const { return options_; }
 
@@ -76,6 +76,17 @@ class CacheEngine::Impl {
     auto result = call(core_);
     deliver.ended = core_.TakeEndedLeases();
     return result;
+  }
+
+  // Computes checksums with the lock released; a block that changes meanwhile is not judged.
+  std::vector<AuditFinding> CheckContents(bool all, uint64_t& checked) {
+    if (contents_ == nullptr) return {};
+    std::vector<ContentCheck> checks =
+        Run([&](EngineCore& core) { return core.TakeContentChecks(all); });
+    if (checks.empty()) return {};
+    for (ContentCheck& check : checks) check.computed = contents_->ChecksumOf(check.block, check.group);
+    checked = checks.size();
+    return Run([&](EngineCore& core) { return core.FinishContentChecks(checks); });
   }
 
  private:
@@ -91,6 +102,7 @@ class CacheEngine::Impl {
 
   const EngineOptions options_;
   EngineObserver* const observer_;
+  BlockContents* const contents_;
   Mutex mutex_;
   EngineCore core_ ABSL_GUARDED_BY(mutex_);
 };
@@ -185,7 +197,12 @@ uint64_t CacheEngine::Flush() {
 }
 
 AuditReport CacheEngine::Audit(bool content) {
-  return impl_->Run([&](EngineCore& core) { return core.Audit(content); });
+  AuditReport report = impl_->Run([](EngineCore& core) { return core.Audit(); });
+  if (content) {
+    const std::vector<AuditFinding> bad = impl_->CheckContents(true, report.content_checked);
+    report.findings.insert(report.findings.end(), bad.begin(), bad.end());
+  }
+  return report;
 }
 
 absl::StatusOr<uint32_t> CacheEngine::EndWorker(std::string_view worker) {
@@ -197,6 +214,8 @@ uint32_t CacheEngine::StartDraining() {
 }
 
 TimePoint CacheEngine::RunMaintenance() {
+  uint64_t checked = 0;
+  impl_->CheckContents(false, checked);
   return impl_->Run([&](EngineCore& core) { return core.RunMaintenance(); });
 }
 

@@ -208,6 +208,7 @@ void EngineCore::HoldHit(Sequence& sequence, const Hit& hit) {
         reuse_gap_ns_.Add(uint64_t{pool_.now_ms() - record.idle_since_ms} * 1000000);
       }
       Ref(block, worker_->slot);
+      SampleHit(block);
       if (!sequence.retention.empty()) ApplyRetention(sequence, block, index);
     }
     sequence.tables[group].push_back(block);

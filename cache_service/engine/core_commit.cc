@@ -158,6 +158,7 @@ void EngineCore::PublishNode(NodeId node) {
     if (block == kNoBlock) continue;
     pool_.Mut(block).Set(kPendingFlag, false);
     pool_.Settle(block);
+    WantChecksum(block);
   }
 }
 
@@ -171,6 +172,7 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
     tree_.SetBlock(node, group, block);
     BlockPlaced(node, group);
     pool_.Settle(block);
+    WantChecksum(block);
     return;
   }
   pool_.LeaveNode(block);

@@ -317,6 +317,7 @@ TimePoint EngineCore::RunMaintenance() {
   CheckQuarantines();
   TimePoint next = std::min({next_lease_deadline_, next_pin_deadline_,
                              pool_.NextRetentionExpiry()});
+  if (!checks_.idle()) next = now_;
   if (!quarantines_.empty()) {
     next = std::min(next, AddSaturating(now_, options_.quarantine_poll));
   }

@@ -20,6 +20,7 @@ void EngineCore::CountEviction(const Block& block, EvictionReason reason) {
 void EngineCore::EvictBlock(BlockId block) {
   const Block record = pool_.Get(block);
   if (record.node == kNoNode) return;
+  ForgetChecksum(block);
   pool_.LeaveNode(block);
   tree_.SetBlock(record.node, record.group, kNoBlock);
   const bool leaf = tree_.Get(record.node).child_count == 0;
@@ -37,6 +38,7 @@ void EngineCore::RemoveNode(NodeId node) {
     if (record.table_refs > 0 || record.holds > 0) {
       TakeOut(block);
     } else {
+      ForgetChecksum(block);
       pool_.MarkDead(block);
     }
     tree_.SetBlock(node, group, kNoBlock);
@@ -81,6 +83,7 @@ void EngineCore::RemoveGhosts(NodeId node) {
 }
 
 void EngineCore::TakeOut(BlockId block) {
+  ForgetChecksum(block);
   pool_.LeaveNode(block);
   Block& record = pool_.Mut(block);
   record.Set(kPendingFlag | kVariantFlag | kGuardedFlag, false);
@@ -191,12 +194,11 @@ uint64_t EngineCore::Flush() {
   return blocks;
 }
 
-AuditReport EngineCore::Audit(bool content) {
+AuditReport EngineCore::Audit() {
   ApplyDue();
   AuditReport report = InvariantChecker(*this).Check();
   ++counters_.audits;
   counters_.audit_failures += report.findings.size();
-  (void)content;
   return report;
 }
 

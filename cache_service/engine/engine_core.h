@@ -2,7 +2,7 @@
 //
 // Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are spread
 // over one source file per operation: core_step, core_hit, core_begin, core_grow, core_commit, core_windows,
-// core_fork, core_release, core_lease, core_remove, core_pins, core_views.
+// core_fork, core_release, core_lease, core_remove, core_pins, core_views, core_content.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 
@@ -23,6 +23,7 @@
 #include "cache_service/engine/admin_calls.h"
 #include "cache_service/engine/block_pool.h"
 #include "cache_service/engine/cache_engine.h"
+#include "cache_service/engine/content_checks.h"
 #include "cache_service/engine/engine_options.h"
 #include "cache_service/engine/engine_stats.h"
 #include "cache_service/engine/journal.h"
@@ -67,7 +68,12 @@ class EngineCore : private BlockingListener {
   std::vector<PinView> ListPins();
   absl::StatusOr<uint64_t> EvictPrefix(const PrefixSelector& prefix);
   uint64_t Flush();
-  AuditReport Audit(bool content);
+  AuditReport Audit();
+
+  // --- core_content.cc ---
+  // Checksums to compute outside the lock: those wanted, or of all blocks.
+  std::vector<ContentCheck> TakeContentChecks(bool all);
+  std::vector<AuditFinding> FinishContentChecks(const std::vector<ContentCheck>& checks);
 
   // Applies what is due by the clock: leases, retention, pins.
   void ApplyDue();
@@ -223,6 +229,12 @@ class EngineCore : private BlockingListener {
   void Hold(BlockId block);
   void Unhold(BlockId block);
 
+  // --- core_content.cc ---
+  void WantChecksum(BlockId block);
+  void ForgetChecksum(BlockId block);
+  void SampleHit(BlockId block);
+  AuditFinding TakeOutBad(BlockId block);
+
   // --- core_fork.cc, core_release.cc ---
   Error Fork(const ForkOp& op);
   Error CheckFork(const ForkOp& op, const Sequence& parent);
@@ -326,6 +338,8 @@ class EngineCore : private BlockingListener {
   StepResult* out_ = nullptr;
   uint32_t operation_ = 0;
 
+  ContentChecks checks_;
+  uint64_t hits_since_sample_ = 0;
   EngineCounters counters_;
   PowerHistogram operations_per_step_;
   PowerHistogram block_lifetime_ns_;

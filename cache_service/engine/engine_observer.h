@@ -40,7 +40,7 @@ class MappingEvidence {
 class BlockContents {
  public:
   virtual ~BlockContents() = default;
-  // 128-bit checksum of the first `tokens` tokens of a block, by group layout.
+  // 128-bit checksum of a whole block. Called without the engine's lock; thread-safe.
   struct Checksum {
     uint64_t low = 0;
     uint64_t high = 0;

@@ -61,6 +61,10 @@ struct EngineOptions {
   Duration heartbeat{};
   // A pause of the whole process longer than this moves all lease deadlines.
   Duration pause_threshold = std::chrono::seconds(1);
+  // Checksums computed or compared per RunMaintenance, outside the lock. High: more memory reads.
+  uint32_t content_checks_per_run = 64;
+  // One of this many hit blocks is compared with its checksum; 0: none.
+  uint32_t content_sample = 0;
   Duration max_pin = std::chrono::hours(24);
 };
 
