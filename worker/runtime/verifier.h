@@ -24,7 +24,7 @@ struct VerifyReport {
   uint64_t different_logits = 0;
   double largest_logit_difference = 0;
   // Of the first error.
-  std::string first_difference;
+  std::string first_difference{};
 
   bool identical() const { return tokens > 0 && different_tokens == 0 && different_logits == 0; }
 
