@@ -83,7 +83,7 @@ void JoinEvenOdd(float* row, size_t head_dim) {
 
 template <DType kType>
 bool UsesEvenOdd(const Task& task) {
-  return Stored<kType>::kEvenOdd && task.rows < kManyRows;
+  return Stored<kType>::kEvenOdd && task.rows < ManyRows(kType);
 }
 
 template <DType kType>
@@ -181,7 +181,7 @@ void WalkManyRows(const Task& task, const HeadTile& tile) {
 
 template <DType kType>
 void WalkTile(const Task& task, const HeadTile& tile) {
-  if (task.rows >= kManyRows) return WalkManyRows<kType>(task, tile);
+  if (task.rows >= ManyRows(kType)) return WalkManyRows<kType>(task, tile);
   if (task.rows == 1) return WalkFewRows<kType, 1>(task, tile);
   if (task.rows == 2 || kAccumulators < 16) return WalkFewRows<kType, 2>(task, tile);
   return WalkFewRows<kType, kAccumulators / 4>(task, tile);

@@ -71,9 +71,10 @@ std::vector<AttentionTask> MakeTasks(const AttentionCall& call, int threads) {
   int64_t most = std::max<int64_t>(1, kTaskTileBytes / tile_bytes);
   if (items < 2 * threads) most = std::min(most, std::max<int64_t>(1, items * kv_heads / threads));
   most = std::min(most, kv_heads);
+  const int64_t many = ManyRows(call.pool.layout.dtype);
   std::vector<AttentionTask> tasks;
   for (const PlanItem& item : call.plan.items) {
-    const int64_t step = item.q_tokens * call.group() >= kManyRows ? 1 : most;
+    const int64_t step = item.q_tokens * call.group() >= many ? 1 : most;
     for (int64_t head = 0; head < kv_heads; head += step) {
       tasks.push_back({&item, static_cast<int32_t>(head),
                        static_cast<int32_t>(std::min(step, kv_heads - head))});

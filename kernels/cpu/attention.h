@@ -26,7 +26,8 @@ struct AttentionCall {
 };
 
 // From this many query rows on, making a tile of keys fp32 once is cheaper than in every row block.
-constexpr int64_t kManyRows = 12;
+// One-byte types cost more to convert.
+inline int64_t ManyRows(DType stored) { return ElementBytes(stored) == 1 ? 24 : 48; }
 
 // Keys begin..end - 1, and those kept at the start if below end, are visible to a query row.
 struct RowBounds {

@@ -50,10 +50,12 @@ template <DType kType>
 void LoadTile(const KvTile& tile, size_t head_dim, float* HWY_RESTRICT k_tile,
               float* HWY_RESTRICT v_tile) {
   for (int t = 0; t < kPlanTileTokens; t += 4) {
+    tile.ahead->Advance(4 * tile.row_bytes);
     TransposeFour<kType>(tile.k + t, head_dim, k_tile + t);
   }
   const F32 d;
   for (int t = 0; t < tile.tokens; ++t) {
+    tile.ahead->Advance(tile.row_bytes);
     float* to = v_tile + static_cast<size_t>(t) * head_dim;
     for (size_t i = 0; i < head_dim; i += kLanes) {
       hn::Store(Stored<kType>::Load(tile.v[t], i), d, to + i);
