@@ -1,0 +1,54 @@
+"""A client that knows nothing of Quire but an address: everything else comes by reflection."""
+
+import grpc
+from google.protobuf import descriptor_pool, message_factory
+from google.rpc import error_details_pb2, status_pb2
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase)
+
+TIMEOUT_SECONDS = 30
+
+
+class Client:
+
+    def __init__(self, address):
+        self.channel = grpc.insecure_channel(address)
+        self._database = ProtoReflectionDescriptorDatabase(self.channel)
+        self._pool = descriptor_pool.DescriptorPool(self._database)
+
+    def close(self):
+        self.channel.close()
+
+    def services(self):
+        return list(self._database.get_services())
+
+    def method(self, service, name):
+        return self._pool.FindServiceByName(service).methods_by_name[name]
+
+    def message(self, name):
+        return message_factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
+
+    def call(self, service, name, /, **fields):
+        method = self.method(service, name)
+        invoke = self.channel.unary_unary(
+            f"/{service}/{name}", request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=message_factory.GetMessageClass(method.output_type).FromString)
+        request = message_factory.GetMessageClass(method.input_type)(**fields)
+        return invoke(request, timeout=TIMEOUT_SECONDS)
+
+    def stream(self, service, name, requests, /):
+        method = self.method(service, name)
+        request_class = message_factory.GetMessageClass(method.input_type)
+        invoke = self.channel.stream_stream(
+            f"/{service}/{name}", request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=message_factory.GetMessageClass(method.output_type).FromString)
+        return invoke((request_class(**fields) for fields in requests), timeout=TIMEOUT_SECONDS)
+
+
+def error_info(error):
+    """The google.rpc.ErrorInfo of a refused call."""
+    details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+    status = status_pb2.Status.FromString(details)
+    info = error_details_pb2.ErrorInfo()
+    assert status.details[0].Unpack(info)
+    return info
