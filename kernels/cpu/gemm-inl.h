@@ -81,7 +81,7 @@ HWY_INLINE void ProductBlock(const Product& m) {
   VF sums[kRows * kVectors];
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const float* from = m.c + static_cast<size_t>(r) * m.c_stride + j * kLanes;
+      const float* from = m.c + static_cast<size_t>(r) * m.c_stride + VectorAt(j);
       sums[r * kVectors + j] =
           m.decay == nullptr ? hn::Zero(d) : hn::Mul(hn::Load(d, from), hn::Set(d, m.decay[r]));
     }
@@ -90,7 +90,7 @@ HWY_INLINE void ProductBlock(const Product& m) {
   const float* HWY_RESTRICT a = m.a;
   for (size_t i = 0; i < m.depth; ++i, b += m.b_stride) {
     VF column[kVectors];
-    QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) column[j] = hn::Load(d, b + j * kLanes);
+    QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) column[j] = hn::Load(d, b + VectorAt(j));
     QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
       const VF factor = hn::Set(d, a[static_cast<size_t>(r) * m.a_stride + i]);
       QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
@@ -100,7 +100,7 @@ HWY_INLINE void ProductBlock(const Product& m) {
   }
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      hn::Store(sums[r * kVectors + j], d, m.c + static_cast<size_t>(r) * m.c_stride + j * kLanes);
+      hn::Store(sums[r * kVectors + j], d, m.c + static_cast<size_t>(r) * m.c_stride + VectorAt(j));
     }
   }
 }

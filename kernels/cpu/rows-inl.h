@@ -75,8 +75,8 @@ HWY_INLINE void LoadVectors(const std::byte* row, size_t at, VF* v) {
     v[0] = Stored<kType>::Load(row, at);
   } else {
     QUIRE_UNROLL for (int j = 0; j < kVectors; j += 2) {
-      v[j] = Stored<kType>::First(row, at + static_cast<size_t>(j) * kLanes);
-      v[j + 1] = Stored<kType>::Second(row, at + static_cast<size_t>(j) * kLanes);
+      v[j] = Stored<kType>::First(row, at + VectorAt(j));
+      v[j + 1] = Stored<kType>::Second(row, at + VectorAt(j));
     }
   }
 }
@@ -99,7 +99,7 @@ HWY_INLINE void SumBlock(const WeightedSum& w, size_t at) {
   float* HWY_RESTRICT out = w.out + at;
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const float* from = out + static_cast<size_t>(r) * w.head_dim + j * kLanes;
+      const float* from = out + static_cast<size_t>(r) * w.head_dim + VectorAt(j);
       sums[r * kVectors + j] = hn::Mul(hn::Load(d, from), hn::Set(d, w.decay[r]));
     }
   }
@@ -117,7 +117,7 @@ HWY_INLINE void SumBlock(const WeightedSum& w, size_t at) {
   }
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      hn::Store(sums[r * kVectors + j], d, out + static_cast<size_t>(r) * w.head_dim + j * kLanes);
+      hn::Store(sums[r * kVectors + j], d, out + static_cast<size_t>(r) * w.head_dim + VectorAt(j));
     }
   }
 }

@@ -34,6 +34,9 @@ constexpr int kAccumulators = 8;
 
 constexpr size_t kLanes = HWY_LANES(float);
 
+// First element of vector j of a row.
+constexpr size_t VectorAt(int j) { return static_cast<size_t>(j) * kLanes; }
+
 // Stored elements -> fp32, times kUnit: a power of two that the caller folds into its scales.
 // Load gives kLanes elements. First and Second give 2 * kLanes in whatever order is cheapest: if
 // kEvenOdd, the even ones and the odd ones, else the lower and the upper half.

@@ -21,8 +21,8 @@ float ReadStreamForTarget(const std::byte* data, int64_t bytes) {
   const auto count = static_cast<size_t>(bytes) / sizeof(float);
   for (size_t i = 0; i < count; i += 8 * kLanes) {
     QUIRE_UNROLL for (int j = 0; j < 8; ++j) {
-      __builtin_prefetch(floats + i + static_cast<size_t>(j) * kLanes + 1024, 0, 2);
-      sums[j] = hn::Add(sums[j], hn::LoadU(d, floats + i + static_cast<size_t>(j) * kLanes));
+      __builtin_prefetch(floats + i + VectorAt(j) + 1024, 0, 2);
+      sums[j] = hn::Add(sums[j], hn::LoadU(d, floats + i + VectorAt(j)));
     }
   }
   VF all = sums[0];
