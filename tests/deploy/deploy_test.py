@@ -369,12 +369,25 @@ class DashboardTest(unittest.TestCase):
             for target in panel.get("targets", []):
                 yield panel["title"], target["expr"]
 
-    def test_metrics_are_exported(self):
+    def assert_exported(self, where, text):
         sources = "".join(path.read_text() for path in (ROOT / "cache_service/metrics").glob("*.cc"))
+        for name in re.findall(r"\bquire_(\w+)", text):
+            with self.subTest(where=where, metric=name):
+                self.assertIn(f'"{name.removesuffix("_bucket")}"', sources)
+
+    def test_metrics_are_exported(self):
         for title, expression in self.expressions():
-            for name in re.findall(r"\bquire_(\w+)", expression):
-                with self.subTest(panel=title, metric=name):
-                    self.assertIn(f'"{name.removesuffix("_bucket")}"', sources)
+            self.assert_exported(title, expression)
+
+    def test_alerts_use_exported_metrics(self):
+        rules = yaml.safe_load((DEPLOY / "prometheus/quire.rules.yml").read_text())
+        for group in rules["groups"]:
+            for rule in group["rules"]:
+                self.assert_exported(rule.get("alert") or rule["record"], rule["expr"])
+
+    def test_guide_names_exported_metrics(self):
+        guide = (DEPLOY / "README.md").read_text()
+        self.assert_exported("README.md", guide.replace("`quire_`", ""))
 
     def test_expressions_are_promql(self):
         if not shutil.which("promtool"):
