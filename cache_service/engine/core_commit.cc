@@ -99,7 +99,7 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
     if (own == kNoBlock || own == existing) continue;
     if (existing != kNoBlock) {
       ApplyRetention(sequence, existing, index);
-      Remap(own, existing, sequence.worker, index);
+      Remap(own, existing, sequence.worker, index, &sequence);
       continue;
     }
     Block& record = pool_.Mut(own);
@@ -177,7 +177,7 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
   }
   pool_.LeaveNode(block);
   pool_.Settle(block);
-  if (record.table_refs > 0) Remap(block, existing, worker, tree_.Get(node).depth);
+  if (record.table_refs > 0) Remap(block, existing, worker, tree_.Get(node).depth, nullptr);
 }
 
 // The worker's variant becomes the node's content; what was there becomes a variant.
@@ -242,16 +242,31 @@ void EngineCore::GuardVariants(NodeId node) {
 }
 
 // Every table of the worker that holds `from` (at `index`) holds `to` from now on.
-void EngineCore::Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index) {
+void EngineCore::Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index,
+                       Sequence* sealer) {
   WorkerState& state = *workers_[worker];
   const uint32_t group = pool_.Get(from).group;
   const bool in_step = out_ != nullptr && worker_ == &state;
   uint32_t left = pool_.RefsOf(from, worker);
-  for (auto& [handle, owned] : state.sequences) {
-    if (left == 0) break;
-    Sequence& sequence = *owned;
+  const auto holds = [&](const Sequence& sequence) {
+    const std::vector<BlockId>& table = sequence.tables[group];
+    return index < table.size() && table[index] == from;
+  };
+  // Mostly the sequence that just sealed its block is the only holder.
+  std::vector<Sequence*> holders;
+  if (sealer != nullptr && left == 1 && holds(*sealer)) {
+    holders.push_back(sealer);
+  } else {
+    for (const auto& [handle, owned] : state.sequences) {
+      if (holds(*owned)) holders.push_back(owned.get());
+    }
+    std::sort(holders.begin(), holders.end(),
+              [](const Sequence* a, const Sequence* b) { return a->serial < b->serial; });
+  }
+  for (Sequence* holder : holders) {
+    Sequence& sequence = *holder;
     std::vector<BlockId>& table = sequence.tables[group];
-    if (index >= table.size() || table[index] != from) continue;
+    const SequenceHandle handle = sequence.handle;
     --left;
     SaveSequence(sequence);
     table[index] = to;

@@ -183,7 +183,7 @@ void EngineCore::EndLease(WorkerState& worker) {
   ended_leases_.push_back(worker.lease_number);
   std::vector<BlockId> written;
   DropPending(worker, written);
-  for (auto& [handle, sequence] : worker.sequences) {
+  for (const Sequence* sequence : BySerial(worker)) {
     for (const std::vector<BlockId>& table : sequence->tables) {
       for (const BlockId block : table) {
         if (block != kNoBlock) written.push_back(block);
@@ -191,7 +191,7 @@ void EngineCore::EndLease(WorkerState& worker) {
     }
   }
   counters_.blocks_reclaimed += pool_.HeldBy(worker.slot);
-  while (!worker.sequences.empty()) EndSequence(*worker.sequences.begin()->second, false);
+  for (Sequence* sequence : BySerial(worker)) EndSequence(*sequence, false);
   for (const LogEntry& entry : worker.log) {
     if (entry.kind == LogKind::kCopied) Unhold(entry.block);
     if (entry.kind == LogKind::kReleased) {
@@ -209,6 +209,14 @@ void EngineCore::EndLease(WorkerState& worker) {
   workers_[slot].reset();
   if (options_.memory == PoolMemoryKind::kWorker) Flush();
   CheckQuarantines();
+}
+
+std::vector<Sequence*> EngineCore::BySerial(const WorkerState& worker) {
+  std::vector<Sequence*> sequences;
+  for (const auto& [handle, sequence] : worker.sequences) sequences.push_back(sequence.get());
+  std::sort(sequences.begin(), sequences.end(),
+            [](const Sequence* a, const Sequence* b) { return a->serial < b->serial; });
+  return sequences;
 }
 
 // Deepest first; collects what was sealed, copied or freed in steps that are not complete.

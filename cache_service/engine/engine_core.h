@@ -203,7 +203,7 @@ class EngineCore : private BlockingListener {
   void PublishNode(NodeId node);
   void PublishVariant(NodeId node, BlockId block, WorkerSlot worker);
   void SwapVariantIn(NodeId node, WorkerSlot worker);
-  void Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index);
+  void Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index, Sequence* sealer);
   void ApplyRetention(const Sequence& sequence, BlockId block, uint32_t index);
   void LeaveWindows(Sequence& sequence);
   // Public blocks stay while another worker's copies, not complete, have something below them.
@@ -268,6 +268,8 @@ class EngineCore : private BlockingListener {
   void QuarantineBlocks(const WorkerState& worker, const std::vector<BlockId>& written);
   void CheckQuarantines();
   WorkerSlot NewSlot();
+  // In the order of their begins.
+  static std::vector<Sequence*> BySerial(const WorkerState& worker);
 
   // --- core_pins.cc ---
   absl::StatusOr<NodeId> RootOf(const PrefixSelector& prefix) const;
