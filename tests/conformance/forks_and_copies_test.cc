@@ -206,6 +206,19 @@ TEST_P(ForksAndCopies, S24_AParentThatWritesInTheStepOfItsForkLeavesTheChildItsB
   w.ExpectConsistent();
 }
 
+TEST_P(ForksAndCopies, S24_AChildOutlivesAParentThatEndsInTheStepOfItsFork) {
+  Story story(Serve(Pool(4, 10)));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 6));
+  w.Must(Batch().Begin(kC, Text(1, 8), {.skip_cache_read = true}));
+  // The fork seals what C computed again; the child starts on the blocks that stay.
+  w.Must(Batch().Fork(kC, 8, {kB}).Finish(kC));
+  w.Settle();
+  EXPECT_EQ(w.Table(kB)[0], w.Table(kA)[0]);
+  w.Advance(kB, 101);
+  w.ExpectConsistent();
+}
+
 TEST_P(ForksAndCopies, S25_TruncatingIntoASharedBlockCopiesOnTheNextWrite) {
   Story story(Serve(Pool(4, 10)));
   Worker& w = story.Attach("w");

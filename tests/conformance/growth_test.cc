@@ -1,4 +1,5 @@
 // Slots, drafts, shortage, claims and the watermark.
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -223,31 +224,18 @@ TEST(Growth, S34_TheWatermarkLetsALoneSequenceFillThePool) {
   EXPECT_EQ(story.Blocks().free, 0u);
 }
 
-TEST(Growth, S63_AHitThatDoesNotFitIsShortened) {
-  FacadeStory story(Pool(16, 3));
-  Worker& w = story.Attach("w");
-  w.Prompt(kA, Text(1, 48));
-  w.Finish(kA);
-  const BeginResult begun = w.Prompt(kB, Text(1, 48));
-  EXPECT_EQ(begun.reused_tokens, 32u);
-  EXPECT_EQ(begun.copied_tokens, 0u);
-}
-
-TEST(Growth, S64_AStepSentBeforeTheFailureWasKnownChangesNothing) {
-  FacadeStory story(Pool(16, 4));
-  Worker& w = story.Attach("w");
-  w.Prompt(kA, Text(1, 32));
-  w.Prompt(kB, Text(2, 32));
-  const StateOf before = Snapshot(story.driver());
-  ASSERT_TRUE(w.Send(Batch().Advance(kA, 32, {101})).ok());
-  ASSERT_TRUE(w.Send(Batch().Advance(kA, 33, {102})).ok());
-  EXPECT_EQ(ErrorOf(w.ApplyNext()).reason, Reason::kPoolExhausted);
-  const Error error = ErrorOf(w.ApplyNext());
-  EXPECT_EQ(error.reason, Reason::kLengthMismatch);
-  ExpectNumbers(error, {{"length", 32}});
-  w.Settle();
-  EXPECT_EQ(Snapshot(story.driver()), before);
-  EXPECT_EQ(w.View(kA).length, 32u);
+TEST(Growth, S65_ASilentWaiterLosesItsTurn) {
+  FacadeStory story(Pool(16, 10));
+  Worker& elder = story.Attach("elder");
+  Worker& younger = story.Attach("younger");
+  elder.Prompt(kA, Text(1, 80));
+  younger.Prompt(kA, Text(2, 64));
+  younger.Prompt(kB, Text(3, 3));
+  EXPECT_FALSE(ErrorOf(elder.Do(Batch().Advance(kA, 80, {101}))).ok());
+  younger.Finish(kB);
+  EXPECT_FALSE(ErrorOf(younger.Do(Batch().Advance(kA, 64, {102}))).ok());
+  story.Pass(std::chrono::milliseconds(41));
+  younger.Must(Batch().Advance(kA, 64, {102}));
 }
 
 }  // namespace

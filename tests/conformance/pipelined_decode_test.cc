@@ -64,8 +64,9 @@ struct PipelineRun {
 
 TEST_P(PipelinedDecode, S77_KernelsReadTheirOwnTokensUnderPressure) {
   const PipelineOptions options = Options(1);
-  PipelineRun run(PipelinePool(60, {0}), options);
-  run.Run(12'500);
+  // Less than half of what the sequences of both workers would like to hold.
+  PipelineRun run(PipelinePool(60 + 2 * options.ahead, {0}), options);
+  run.Run(25'000);
   EXPECT_GT(run.one.launches(), 10'000u);
   EXPECT_GT(run.one.preemptions() + run.two.preemptions(), 20u);
   EXPECT_GT(run.one.forks(), 20u);

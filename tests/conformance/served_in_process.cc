@@ -7,5 +7,6 @@ namespace quire::testing {
 INSTANTIATE_TEST_SUITE_P(Facade, LessonExample, ::testing::Values(&MakeFacadeDriver));
 INSTANTIATE_TEST_SUITE_P(Facade, ForksAndCopies, ::testing::Values(&MakeFacadeDriver));
 INSTANTIATE_TEST_SUITE_P(Facade, WorkersAndSteps, ::testing::Values(&MakeFacadeDriver));
+INSTANTIATE_TEST_SUITE_P(Facade, PressureAndFaults, ::testing::Values(&MakeFacadeDriver));
 
 }  // namespace quire::testing

@@ -1,4 +1,5 @@
 // Numbered steps, what others see of them, and when a block may change hands.
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -210,6 +211,48 @@ TEST_P(WorkersAndSteps, S55_AnIdleBlockThatBothUsedWaitsForBoth) {
   ExpectCanGet(a, 2, 1);
   ExpectCanGet(b, 2, 1);
   EXPECT_EQ(story.Peek(Text(1, 17)), 16u);
+}
+
+TEST_P(WorkersAndSteps, S57_EqualAndLowerIncarnations) {
+  Story story(Serve(Pool(16, 10)));
+  Worker& w = story.Attach("w", 5);
+  w.Prompt(kA, Text(1, 20));
+  const StateOf before = Snapshot(story.driver());
+  const auto again = story.driver().Attach(w.params());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->lease, w.lease());
+  EXPECT_EQ(again->lease_number, w.attached().lease_number);
+  EXPECT_EQ(again->expected_step, w.last_sent() + 1);
+  EXPECT_TRUE(again->resumed);
+
+  AttachParams lower = w.params();
+  lower.incarnation = 4;
+  EXPECT_EQ(ReasonOf(story.driver().Attach(lower).status()), Reason::kStaleIncarnation);
+  EXPECT_EQ(Snapshot(story.driver()), before);
+  w.Advance(kA, 101);
+}
+
+TEST_P(WorkersAndSteps, S60_WhatRunsGoesOnAndNothingBegins) {
+  Story story(Serve(Pool(16, 20)));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 48));
+  PrefixSelector prefix;
+  prefix.tokens = w.tables().At(kA).tokens;
+  ASSERT_TRUE(story.driver().PinPrefix(prefix, "operator", std::chrono::seconds(100)).ok());
+  EXPECT_EQ(story.driver().StartDraining(), 1u);
+
+  EXPECT_THAT(story.driver().ListPins(), SizeIs(0));
+  EXPECT_EQ(w.BeginError(kB, Text(2, 16)).reason, Reason::kDraining);
+  const auto attached = story.driver().Attach(AttachAs("x"));
+  EXPECT_EQ(ReasonOf(attached.status()), Reason::kDraining);
+  w.Fork(kA, {kB});
+  w.Extend(kA, 60);
+  w.Advance(kB, 101);
+  w.Truncate(kB, 40);
+  EXPECT_TRUE(w.Renew().ok());
+  w.Finish(kB);
+  w.Finish(kA);
+  EXPECT_EQ(story.driver().Stats().sequences, 0u);
 }
 
 }  // namespace

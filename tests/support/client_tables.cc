@@ -85,6 +85,7 @@ void ClientTables::Enter(uint32_t index, const BeginOp& begin, const StepResult&
   sequence.reserved = result.length;
   sequence.computed = result.reused_tokens;
   sequence.groups.resize(options_.groups.size());
+  finished_.erase(begin.sequence);
   sequences_[begin.sequence] = std::move(sequence);
 }
 
@@ -174,7 +175,7 @@ void ClientTables::Enter(uint32_t index, const TruncateOp& truncate, const StepR
 }
 
 void ClientTables::Enter(uint32_t index, const FinishOp& finish, const StepResult& answer) {
-  if (FailureOf(answer, index, 0) == nullptr) sequences_.erase(finish.sequence);
+  if (FailureOf(answer, index, 0) == nullptr) finished_.insert(finish.sequence);
 }
 
 // A child starts with its parent's entries; its own runs list what differs.
@@ -196,13 +197,15 @@ void ClientTables::ApplyRuns(const StepResult& answer) {
   for (const TableRun& run : answer.runs) {
     CopyParentTables(run.sequence);
     const auto found = sequences_.find(run.sequence);
-    if (found == sequences_.end()) continue;  // finished by the same step
+    if (found == sequences_.end()) continue;  // ended before this answer was applied
     std::vector<BlockId>& blocks = found->second.groups.at(run.group).blocks;
     blocks.resize(std::max<size_t>(blocks.size(), size_t{run.first_index} + run.count), kNoBlock);
     std::copy_n(answer.blocks.begin() + run.first_block, run.count,
                 blocks.begin() + run.first_index);
   }
   while (!parents_.empty()) CopyParentTables(parents_.begin()->first);
+  for (const SequenceHandle sequence : finished_) sequences_.erase(sequence);
+  finished_.clear();
   for (auto& [handle, sequence] : sequences_) {
     for (GroupTable& table : sequence.groups) {
       const uint32_t needed = BlocksFor(sequence.reserved);

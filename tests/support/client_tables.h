@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,8 @@ class ClientTables {
   std::map<SequenceHandle, ClientSequence> sequences_;
   // Children of the answer being applied that have no tables yet, and their parents.
   std::map<SequenceHandle, SequenceHandle> parents_;
+  // Ended by the answer being applied; their tables may still be needed for children.
+  std::set<SequenceHandle> finished_;
 };
 
 }  // namespace quire::testing

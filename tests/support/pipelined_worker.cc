@@ -22,7 +22,11 @@ const OperationFailure* FailureOf(const StepResult& answer, uint32_t operation, 
 
 PipelinedWorker::PipelinedWorker(EngineDriver& driver, TaggedMemory& memory,
                                  const AttachParams& params, const PipelineOptions& options)
-    : driver_(driver), memory_(memory), options_(options), random_(options.seed) {
+    : driver_(driver),
+      memory_(memory),
+      options_(options),
+      random_(options.seed),
+      name_(params.worker) {
   const auto attached = driver.Attach(params);
   EXPECT_TRUE(attached.ok()) << attached.status();
   if (attached.ok()) lease_ = attached->lease;
@@ -61,21 +65,23 @@ void PipelinedWorker::LaunchAll() {
     const uint32_t slots =
         sequence->known + (1 + options_.drafts) * (sequence->unknown_launches + 1) - 1;
     if (slots <= sequence->reserved) {
-      Launch(sequence);
+      Launch(sequence, options_.drafts);
     } else if (sequence->unknown_launches > 0) {
       ++waits_;
+    } else if (sequence->known <= sequence->reserved) {
+      Launch(sequence, sequence->reserved - sequence->known);
     }
   }
 }
 
-void PipelinedWorker::Launch(const DecodingPtr& sequence) {
+void PipelinedWorker::Launch(const DecodingPtr& sequence, uint32_t drafts) {
   const auto position = static_cast<uint32_t>(sequence->truth.size()) - 1;
   const uint32_t first_written = sequence->written;
-  const uint32_t accepted = Draw(options_.drafts + 1);
+  const uint32_t accepted = Draw(drafts + 1);
   for (uint32_t i = 0; i < accepted; ++i) AppendTruth(*sequence, next_token_++);
   std::vector<ContentId> written(sequence->contents.begin() + first_written,
                                  sequence->contents.end());
-  for (uint32_t i = accepted; i < options_.drafts; ++i) {
+  for (uint32_t i = accepted; i < drafts; ++i) {
     written.push_back(memory_.contents().Next(written.back(), kWrongDraft));
   }
   AppendTruth(*sequence, next_token_++);
@@ -123,6 +129,10 @@ void PipelinedWorker::ApplyOldest() {
   ++applied_;
   for (const Sent& sent : step.operations) ApplyOperation(sent, step.answer);
   ApplyRuns(step.answer);
+  // Only now: a child of the same step starts from the tables of a parent that ended in it.
+  for (const Sent& sent : step.operations) {
+    if (sent.kind == Kind::kFinish) sequences_.erase(sent.sequence->handle);
+  }
   for (const CopyOrder& copy : step.answer.copies) {
     device_.push_back({tick_, [this, copy] { memory_.Execute(copy); }});
   }
@@ -157,7 +167,6 @@ void PipelinedWorker::ApplyOperation(const Sent& sent, const StepResult& answer)
       break;
     case Kind::kFinish:
       EXPECT_EQ(failure, nullptr);
-      sequences_.erase(sent.sequence->handle);
   }
 }
 
@@ -192,6 +201,8 @@ void PipelinedWorker::ApplyAdvance(const Sent& sent, const OperationFailure* fai
   if (failure == nullptr) return;
   if (failure->error.reason == Reason::kPoolExhausted) {
     short_of_blocks_ = true;
+    const std::string_view waits = failure->error.Detail("waiting_worker");
+    if (!waits.empty() && waits != name_) must_give_way_ = true;
   } else {
     EXPECT_EQ(failure->error.reason, Reason::kLengthMismatch) << failure->error.message;
     EXPECT_TRUE(sequence.stalled) << failure->error.message;
@@ -203,15 +214,28 @@ void PipelinedWorker::ApplyRuns(const StepResult& answer) {
   for (const TableRun& run : answer.runs) {
     const auto found = sequences_.find(run.sequence);
     if (found == sequences_.end()) continue;
+    CopyParentTables(*found->second);
     std::vector<BlockId>& table = found->second->tables.at(run.group);
     table.resize(std::max<size_t>(table.size(), size_t{run.first_index} + run.count), kNoBlock);
     std::copy_n(answer.blocks.begin() + run.first_block, run.count,
                 table.begin() + run.first_index);
   }
+  for (const auto& [handle, sequence] : sequences_) {
+    if (sequence->begun) CopyParentTables(*sequence);
+  }
+}
+
+void PipelinedWorker::CopyParentTables(Decoding& child) const {
+  if (child.parent == nullptr) return;
+  child.tables = child.parent->tables;
+  for (std::vector<BlockId>& table : child.tables) {
+    table.resize((child.sent + memory_.block_tokens() - 1) / memory_.block_tokens());
+  }
+  child.parent = nullptr;
 }
 
 void PipelinedWorker::Preempt() {
-  if (Running() < 2) return;
+  if (!std::exchange(must_give_way_, false) && Running() < 2) return;
   for (auto it = sequences_.rbegin(); it != sequences_.rend(); ++it) {
     Decoding& sequence = *it->second;
     if (!sequence.begun || sequence.ending) continue;
@@ -256,6 +280,7 @@ void PipelinedWorker::AddForks(Batch& batch, InFlight& step) {
     tokens.push_back(next_token_++);
     const DecodingPtr child = MakeSequence(tokens);
     child->sent = child->entered = child->reserved = child->written = length;
+    child->parent = parent;
     step.operations.push_back(
         {Kind::kFork, static_cast<uint32_t>(batch.operations().size()), 0, child});
     batch.Fork(handle, length, {child->handle});

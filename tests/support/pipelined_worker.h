@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tests/support/engine_driver.h"
@@ -82,6 +83,8 @@ class PipelinedWorker {
     bool stalled = false;
     bool ending = false;
     std::vector<std::vector<BlockId>> tables;
+    // Of a child whose tables start as the parent's, until the answer of its fork is applied.
+    std::shared_ptr<Decoding> parent;
   };
 
   using DecodingPtr = std::shared_ptr<Decoding>;
@@ -114,6 +117,7 @@ class PipelinedWorker {
   void ApplyBegin(const Sent& sent, const StepResult& answer, const OperationFailure* failure);
   void ApplyAdvance(const Sent& sent, const OperationFailure* failure);
   void ApplyRuns(const StepResult& answer);
+  void CopyParentTables(Decoding& child) const;
   void Preempt();
 
   void SendStep();
@@ -123,7 +127,7 @@ class PipelinedWorker {
   void AddBegins(Batch& batch, InFlight& step);
 
   void LaunchAll();
-  void Launch(const DecodingPtr& sequence);
+  void Launch(const DecodingPtr& sequence, uint32_t drafts);
   void RunKernel(const Decoding& sequence, const std::vector<std::vector<BlockId>>& tables,
                  uint32_t first_written, uint32_t position, const std::vector<ContentId>& written);
 
@@ -138,6 +142,7 @@ class PipelinedWorker {
   TaggedMemory& memory_;
   const PipelineOptions options_;
   std::mt19937 random_;
+  const std::string name_;
   LeaseId lease_;
   ContentId root_;
   uint64_t tick_ = 0;
@@ -146,6 +151,8 @@ class PipelinedWorker {
   StepNumber completed_ = 0;
   bool stopping_ = false;
   bool short_of_blocks_ = false;
+  // A refusal named another worker's older sequence as the one that waits.
+  bool must_give_way_ = false;
   std::deque<InFlight> in_flight_;
   std::deque<Action> device_;
   std::map<SequenceHandle, DecodingPtr> sequences_;

@@ -1,4 +1,4 @@
-// Leases that end, workers that die or hang, waiters, drain, flush.
+// Leases that end, workers that die or hang, lives of the server.
 #include <chrono>
 #include <set>
 #include <string>
@@ -129,92 +129,6 @@ TEST(Leases, S57_ADisplacedWorkersWriteSetStaysQuarantined) {
   young.Begin(kB, Text(6, 4 * 16));
 }
 
-TEST(Leases, S57_EqualAndLowerIncarnations) {
-  FacadeStory story(Pool(16, 10));
-  Worker& w = story.Attach("w", 5);
-  w.Prompt(kA, Text(1, 20));
-  const StateOf before = Snapshot(story.driver());
-  const auto again = story.driver().Attach(w.params());
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->lease, w.lease());
-  EXPECT_EQ(again->lease_number, w.attached().lease_number);
-  EXPECT_EQ(again->expected_step, w.last_sent() + 1);
-  EXPECT_TRUE(again->resumed);
-
-  AttachParams lower = w.params();
-  lower.incarnation = 4;
-  EXPECT_EQ(ReasonOf(story.driver().Attach(lower).status()), Reason::kStaleIncarnation);
-  EXPECT_EQ(Snapshot(story.driver()), before);
-  w.Advance(kA, 101);
-}
-
-TEST(Drain, S60_WhatRunsGoesOnAndNothingBegins) {
-  FacadeStory story(Pool(16, 20));
-  Worker& w = story.Attach("w");
-  w.Prompt(kA, Text(1, 48));
-  PrefixSelector prefix;
-  prefix.tokens = w.tables().At(kA).tokens;
-  ASSERT_TRUE(story.driver().PinPrefix(prefix, "operator", seconds(100)).ok());
-  EXPECT_EQ(story.driver().StartDraining(), 1u);
-
-  EXPECT_TRUE(story.engine().Stats().draining);
-  EXPECT_THAT(story.driver().ListPins(), SizeIs(0));
-  EXPECT_EQ(w.BeginError(kB, Text(2, 16)).reason, Reason::kDraining);
-  const auto attached = story.driver().Attach(AttachAs("x"));
-  EXPECT_EQ(ReasonOf(attached.status()), Reason::kDraining);
-  w.Fork(kA, {kB});
-  w.Extend(kA, 60);
-  w.Advance(kB, 101);
-  w.Truncate(kB, 40);
-  EXPECT_TRUE(w.Renew().ok());
-  w.Finish(kB);
-  w.Finish(kA);
-  EXPECT_EQ(story.driver().Stats().sequences, 0u);
-}
-
-TEST(Waiters, S65_TheOldestRefusedGrowthGetsTheNextBlock) {
-  FacadeStory story(Pool(16, 10));
-  Worker& elder = story.Attach("elder");
-  Worker& younger = story.Attach("younger");
-  Worker& third = story.Attach("third");
-  elder.Prompt(kA, Text(1, 80));
-  younger.Prompt(kA, Text(2, 64));
-  younger.Prompt(kB, Text(3, 3));
-  const Batch grow = Batch().Advance(kA, 80, {101});
-  const Batch grow_younger = Batch().Advance(kA, 64, {102});
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(ErrorOf(younger.Do(grow_younger)).reason, Reason::kPoolExhausted);
-    EXPECT_EQ(ErrorOf(elder.Do(grow)).reason, Reason::kPoolExhausted);
-    story.Pass(milliseconds(20));
-  }
-  EXPECT_EQ(story.driver().Stats().waiters, 2u);
-
-  younger.Finish(kB);
-  EXPECT_EQ(story.Blocks().free, 1u);
-  const Error waits = ErrorOf(younger.Do(grow_younger));
-  EXPECT_EQ(waits.reason, Reason::kPoolExhausted);
-  EXPECT_EQ(waits.Detail("waiting_worker"), "elder");
-  EXPECT_EQ(waits.Detail("waiting_sequence"), std::to_string(kA));
-  EXPECT_EQ(third.BeginError(kA, Text(4, 3)).reason, Reason::kPoolExhausted);
-  EXPECT_EQ(story.Blocks().free, 1u);
-  elder.Must(grow);
-  EXPECT_EQ(story.driver().Stats().waiters, 1u);
-}
-
-TEST(Waiters, S65_ASilentWaiterLosesItsTurn) {
-  FacadeStory story(Pool(16, 10));
-  Worker& elder = story.Attach("elder");
-  Worker& younger = story.Attach("younger");
-  elder.Prompt(kA, Text(1, 80));
-  younger.Prompt(kA, Text(2, 64));
-  younger.Prompt(kB, Text(3, 3));
-  EXPECT_FALSE(ErrorOf(elder.Do(Batch().Advance(kA, 80, {101}))).ok());
-  younger.Finish(kB);
-  EXPECT_FALSE(ErrorOf(younger.Do(Batch().Advance(kA, 64, {102}))).ok());
-  story.Pass(milliseconds(41));
-  younger.Must(Batch().Advance(kA, 64, {102}));
-}
-
 TEST(Leases, S66_APausedServerLosesNoLease) {
   EngineOptions options = Pool(16, 10);
   options.heartbeat = milliseconds(500);
@@ -232,26 +146,6 @@ TEST(Leases, S66_APausedServerLosesNoLease) {
   story.Pass(seconds(29));
   EXPECT_TRUE(two.Renew().ok());
   two.Advance(kA, 102);
-}
-
-TEST(TakingOut, S67_NothingOfAFlushedSequenceIsFoundAgain) {
-  FacadeStory story(Pool(16, 20));
-  Worker& w = story.Attach("w");
-  w.Prompt(kA, Text(1, 55));
-  w.Prompt(kB, Text(2, 32));
-  w.Finish(kB);
-  EXPECT_EQ(story.driver().Flush(), 5u);
-  EXPECT_EQ(story.Peek(Text(1, 56)), 0u);
-  EXPECT_EQ(story.Peek(Text(2, 33)), 0u);
-  w.Generate(kA, Text(3, 30));
-  w.Commit(kA, 85);
-  const Tokens whole = Join(Text(1, 55), Text(3, 31));
-  EXPECT_EQ(story.Peek(whole), 0u);
-  EXPECT_EQ(w.Prompt(kB, whole).reused_tokens, 0u);
-  EXPECT_EQ(story.Peek(whole), 80u) << "a sequence begun after the flush fills the cache";
-  w.Finish(kA);
-  w.Finish(kB);
-  EXPECT_EQ(story.Blocks().free + story.Blocks().idle, 20u);
 }
 
 TEST(Restart, S68_AnotherLifeOfTheServerIsAnotherEpoch) {
