@@ -170,7 +170,6 @@ Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {
   sequence.node = plan.hit.path.empty() ? sequence.root : plan.hit.path.back();
   sequence.publishes =
       worker_->map_memory || options_.memory == PoolMemoryKind::kWorker;
-  sequence.sealed_first.assign(sequence.sealed, false);
   sequence.touched_step = step_;
   sequence.length_before_step = sequence.committed;
   sequence.token_base = sequence.sealed * options_.block_tokens;

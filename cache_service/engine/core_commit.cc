@@ -50,14 +50,15 @@ void EngineCore::SealNext(Sequence& sequence) {
   const ContentView content = ContentAt(sequence, sequence.sealed, marks);
   NodeId node = tree_.FindChild(sequence.node, content);
   const bool new_node = node == kNoNode;
-  if (new_node) node = tree_.AddChild(sequence.node, content, sequence.worker);
+  if (new_node) {
+    node = tree_.AddChild(sequence.node, content, sequence.worker, sequence.SealerId());
+  }
   const bool visible = !new_node && Visible(node, sequence.worker);
   if (visible) {
     MergeInto(sequence, node);
   } else {
     AddSealed(sequence, node, new_node);
   }
-  sequence.sealed_first.push_back(!visible);
   sequence.node = node;
   ++sequence.sealed;
   if (new_node) GuardVariants(tree_.Get(node).parent);
@@ -69,7 +70,8 @@ void EngineCore::SealNext(Sequence& sequence) {
 
 // The worker's blocks become the node's, or a variant beside those of another worker.
 void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
-  NodeVariant variant{sequence.worker, std::vector<BlockId>(groups(), kNoBlock)};
+  NodeVariant variant{sequence.worker, sequence.SealerId(),
+                      std::vector<BlockId>(groups(), kNoBlock)};
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = sequence.tables[group][sequence.sealed];
     if (block == kNoBlock) continue;
@@ -114,7 +116,8 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
       BlockPlaced(node, group);
     } else {
       const NodeVariant* before = tree_.VariantOf(node, sequence.worker);
-      NodeVariant variant{sequence.worker, std::vector<BlockId>(groups(), kNoBlock)};
+      NodeVariant variant{sequence.worker, sequence.SealerId(),
+                      std::vector<BlockId>(groups(), kNoBlock)};
       if (before != nullptr) variant = *before;
       variant.blocks[group] = own;
       SetVariant(node, std::move(variant));
@@ -152,7 +155,7 @@ void EngineCore::Publish(BlockId block, WorkerSlot worker) {
 }
 
 void EngineCore::PublishNode(NodeId node) {
-  tree_.SetOwner(node, kNoWorker);
+  tree_.SetOwner(node, kNoWorker, tree_.Get(node).sealer);
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block == kNoBlock) continue;
@@ -175,6 +178,13 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
     WantChecksum(block);
     return;
   }
+  // What hangs below was released with this block: it keeps the existing one as long.
+  const StepNumber step = pool_.FenceStep(block, worker);
+  if (step > pool_.FenceStep(existing, worker)) {
+    pool_.Fence(existing, worker, step);
+    LogAt(*workers_[worker], step, existing, LogKind::kReleased);
+    pool_.Settle(existing);
+  }
   pool_.LeaveNode(block);
   pool_.Settle(block);
   if (record.table_refs > 0) Remap(block, existing, worker, tree_.Get(node).depth, nullptr);
@@ -184,7 +194,8 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
 void EngineCore::SwapVariantIn(NodeId node, WorkerSlot worker) {
   const WorkerSlot other = tree_.Get(node).owner;
   const NodeVariant incoming = *tree_.VariantOf(node, worker);
-  NodeVariant outgoing{other, std::vector<BlockId>(groups(), kNoBlock)};
+  NodeVariant outgoing{other, tree_.Get(node).sealer,
+                       std::vector<BlockId>(groups(), kNoBlock)};
   RemoveVariant(node, worker);
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId before = tree_.BlockOf(node, group);
@@ -192,15 +203,17 @@ void EngineCore::SwapVariantIn(NodeId node, WorkerSlot worker) {
     tree_.SetBlock(node, group, incoming.blocks[group]);
     if (before != kNoBlock) {
       pool_.Mut(before).Set(kVariantFlag, true);
-      pool_.Mut(before).Set(kGuardedFlag, false);
+      pool_.Mut(before).Set(kGuardedFlag | kBlockedFlag, false);
       pool_.Settle(before);
     }
     if (incoming.blocks[group] == kNoBlock) continue;
     pool_.Mut(incoming.blocks[group]).Set(kVariantFlag, false);
+    const bool blocked = !IsWindow(group) && tree_.Get(node).blockers > 0;
+    pool_.Mut(incoming.blocks[group]).Set(kBlockedFlag, blocked);
     BlockPlaced(node, group);
     pool_.Settle(incoming.blocks[group]);
   }
-  tree_.SetOwner(node, worker);
+  tree_.SetOwner(node, worker, incoming.sealer);
   if (other != kNoWorker) SetVariant(node, std::move(outgoing));
   GuardVariants(node);
   if (has_windows_) LeafChanged(node);

@@ -91,7 +91,6 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tai
   child.sealed = parent.sealed;
   child.node = parent.node;
   child.publishes = parent.publishes;
-  child.sealed_first.assign(child.sealed, false);
   child.touched_step = step_;
   child.length_before_step = child.length;
   child.token_base = parent.token_base;

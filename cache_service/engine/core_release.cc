@@ -109,7 +109,6 @@ void EngineCore::Shorten(Sequence& sequence, uint32_t length) {
   for (; sequence.sealed > sealed; --sequence.sealed) {
     if (sequence.node != kNoNode) sequence.node = tree_.Get(sequence.node).parent;
   }
-  sequence.sealed_first.resize(sealed);
   for (uint32_t& start : sequence.window_start) start = std::min(start, BlocksFor(length));
   CutDigests(sequence, length);
   sequence.length = sequence.reserved = sequence.given = length;
@@ -184,7 +183,7 @@ void EngineCore::EndSequence(Sequence& sequence, bool drop) {
   ReleaseTable(sequence, 0);
   for (uint32_t i = sealed; drop && node != kNoNode && i-- > 0;) {
     const NodeId parent = tree_.Get(node).parent;
-    if (!sequence.sealed_first[i] || !DropNode(node, sequence.worker)) break;
+    if (tree_.Get(node).sealer != sequence.SealerId() || !DropNode(node, sequence.worker)) break;
     node = parent;
   }
   LeaveClaim(sequence);

@@ -46,7 +46,7 @@ void EngineCore::RemoveNode(NodeId node) {
   if (tree_.Get(node).has_variants) {
     // Another worker's pending blocks stand for the content from now on.
     const NodeVariant variant = tree_.Variants(node).front();
-    tree_.SetOwner(node, kNoWorker);
+    tree_.SetOwner(node, kNoWorker, 0);
     SwapVariantIn(node, variant.owner);
     GuardVariants(node);
     return;

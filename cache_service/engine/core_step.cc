@@ -344,6 +344,14 @@ void EngineCore::Log(BlockId block, LogKind kind) {
   }
 }
 
+// For a release of an earlier step that becomes known only now.
+void EngineCore::LogAt(WorkerState& worker, StepNumber step, BlockId block, LogKind kind) {
+  const auto at = std::upper_bound(
+      worker.log.begin(), worker.log.end(), step,
+      [](StepNumber number, const LogEntry& entry) { return number < entry.step; });
+  worker.log.insert(at, {step, block, kind});
+}
+
 // A worker that never completes may release the same blocks for ever; only the last release of each
 // counts.
 void EngineCore::CompactLog(WorkerState& worker) {

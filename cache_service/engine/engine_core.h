@@ -143,6 +143,7 @@ class EngineCore : private BlockingListener {
   void FlushUnreported(WorkerState& worker);
   void AppendEntry(const Sequence& sequence, uint32_t group, uint32_t index, BlockId block);
   void Log(BlockId block, LogKind kind);
+  static void LogAt(WorkerState& worker, StepNumber step, BlockId block, LogKind kind);
   void CompactLog(WorkerState& worker);
   PoolCounts CountsFor(const WorkerState& worker) const;
   Sequence* Find(SequenceHandle handle);

@@ -35,7 +35,12 @@ AuditReport InvariantChecker::Check() {
   CheckCounts();
   CheckClaims();
   if (core_.has_windows_) CheckProtection();
-  if (!core_.only_windows_) CheckBlockers();
+  if (!core_.only_windows_) {
+    CheckBlockers();
+    for (const auto& worker : core_.workers_) {
+      CheckEvictable(worker == nullptr ? kNoWorker : worker->slot);
+    }
+  }
   report_.blocks_checked = core_.pool_.size();
   return std::move(report_);
 }
@@ -203,6 +208,26 @@ void InvariantChecker::CheckBlockers() {
       Report(5, block, "tree", absl::StrCat("counts ", tree.Get(node).blockers,
                                             " blocked children, has ", blockers[node]));
     }
+  }
+}
+
+// What counts as evictable for a worker must be reachable by taking leaves away one after another.
+void InvariantChecker::CheckEvictable(WorkerSlot worker) {
+  const PrefixTree& tree = core_.tree_;
+  std::vector<NodeId> order;
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    if (tree.Get(node).in_use && !tree.IsRoot(node)) order.push_back(node);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](NodeId a, NodeId b) { return tree.Get(a).depth > tree.Get(b).depth; });
+  std::vector<bool> stuck(tree.end());
+  for (const NodeId node : order) {
+    const BlockId block = tree.BlockOf(node, core_.full_group_);
+    const bool available = block != kNoBlock && core_.pool_.AvailableTo(block, worker);
+    if (available && stuck[node]) {
+      Report(2, block, "tree", "counts as evictable, but what hangs below it cannot go");
+    }
+    if (!available || stuck[node]) stuck[tree.Get(node).parent] = true;
   }
 }
 

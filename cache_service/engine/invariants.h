@@ -48,6 +48,7 @@ class InvariantChecker {
   void CheckClaims();
   void CheckProtection();
   void CheckBlockers();
+  void CheckEvictable(WorkerSlot worker);
 
   const EngineCore& core_;
   AuditReport report_;

@@ -63,13 +63,11 @@ NodeId PrefixTree::NewNode() {
 
 void PrefixTree::FreeNode(NodeId node) {
   Node& record = Mut(node);
-  if (record.marks != 0) {
+  if (record.has_marks) {
     if (journal_->active()) {
-      journal_->OnRollback([this, id = record.marks, marks = marks_[record.marks]] {
-        marks_[id] = marks;
-      });
+      journal_->OnRollback([this, node, marks = marks_[node]] { marks_[node] = marks; });
     }
-    marks_.erase(record.marks);
+    marks_.erase(node);
   }
   record = Node{};
   record.blockers = free_head_;
@@ -119,7 +117,7 @@ void PrefixTree::ReleaseRoot(NodeId root) {
 
 ContentView PrefixTree::ContentOf(NodeId node) const {
   ContentView view{TokensOf(node), block_tokens_, {}};
-  if (nodes_[node].marks != 0) view.marks = marks_.at(nodes_[node].marks);
+  if (nodes_[node].has_marks) view.marks = marks_.at(node);
   return view;
 }
 
@@ -174,18 +172,20 @@ PrefixTree::ChildKey PrefixTree::KeyOf(NodeId node) const {
   return {FirstTokenKey(TokensOf(node)), node};
 }
 
-NodeId PrefixTree::AddChild(NodeId parent, const ContentView& content, WorkerSlot owner) {
+NodeId PrefixTree::AddChild(NodeId parent, const ContentView& content, WorkerSlot owner,
+                            uint32_t sealer) {
   const NodeId node = NewNode();
   Node& record = nodes_[node];
   record.parent = parent;
   record.depth = nodes_[parent].depth + 1;
   record.owner = owner;
+  record.sealer = sealer;
   journal_->SaveBytes(TokensOf(node), block_tokens_ * sizeof(TokenId));
   std::memcpy(TokensOf(node), content.tokens, block_tokens_ * sizeof(TokenId));
   if (!content.marks.empty()) {
-    record.marks = next_marks_++;
-    marks_[record.marks].assign(content.marks.begin(), content.marks.end());
-    journal_->OnRollback([this, id = record.marks] { marks_.erase(id); });
+    record.has_marks = true;
+    marks_[node].assign(content.marks.begin(), content.marks.end());
+    journal_->OnRollback([this, node] { marks_.erase(node); });
   }
   InsertChild(parent, node);
   return node;
@@ -266,7 +266,10 @@ void PrefixTree::SetBlock(NodeId node, uint32_t group, BlockId block) {
   entry = Index(block);
 }
 
-void PrefixTree::SetOwner(NodeId node, WorkerSlot owner) { Mut(node).owner = owner; }
+void PrefixTree::SetOwner(NodeId node, WorkerSlot owner, uint32_t sealer) {
+  Mut(node).owner = owner;
+  nodes_[node].sealer = sealer;
+}
 
 uint32_t PrefixTree::AddBlockers(NodeId node, int delta) {
   uint32_t& blockers = Mut(node).blockers;

@@ -39,13 +39,15 @@ struct Node {
   uint32_t depth;
   // Block of group 0.
   uint32_t block;
-  // Index + 1 of the digest marks; 0: none.
-  uint32_t marks;
+  // Low bits of the serial of the sequence that sealed the content first.
+  uint32_t sealer;
   // kNoWorker: public.
   WorkerSlot owner;
+  bool in_use : 1;
   // Variants exist.
-  bool has_variants;
-  bool in_use;
+  bool has_variants : 1;
+  // Some of the content is not tokens: see PrefixTree::marks_.
+  bool has_marks : 1;
   // In use: children whose blocks cannot be given away. Free: the next free node.
   uint32_t blockers;
 };
@@ -55,6 +57,7 @@ static_assert(sizeof(Node) == 32);
 // Blocks of one worker beside those in the node.
 struct NodeVariant {
   WorkerSlot owner = kNoWorker;
+  uint32_t sealer = 0;
   std::vector<BlockId> blocks;
 };
 
@@ -88,11 +91,11 @@ class PrefixTree {
   NodeId end() const { return fresh_; }
 
   // --- Changing ---
-  NodeId AddChild(NodeId parent, const ContentView& content, WorkerSlot owner);
+  NodeId AddChild(NodeId parent, const ContentView& content, WorkerSlot owner, uint32_t sealer);
   // The node must have no child.
   void Remove(NodeId node);
   void SetBlock(NodeId node, uint32_t group, BlockId block);
-  void SetOwner(NodeId node, WorkerSlot owner);
+  void SetOwner(NodeId node, WorkerSlot owner, uint32_t sealer);
   // Returns the new number of blockers.
   uint32_t AddBlockers(NodeId node, int delta);
   void SetVariant(NodeId node, NodeVariant variant);
@@ -165,8 +168,7 @@ class PrefixTree {
   absl::flat_hash_map<NodeId, RootInfo> root_info_;
   absl::flat_hash_map<NodeId, std::unique_ptr<Children>> children_;
   absl::flat_hash_map<NodeId, std::vector<NodeVariant>> variants_;
-  absl::flat_hash_map<uint32_t, std::vector<DigestMark>> marks_;
-  uint32_t next_marks_ = 1;
+  absl::flat_hash_map<NodeId, std::vector<DigestMark>> marks_;
 };
 
 template <typename Visit>

@@ -49,8 +49,6 @@ struct Sequence {
   NodeId node = kNoNode;
   // False: what it commits from now on stays private.
   bool publishes = true;
-  // sealed_first[i]: this sequence put block i into the tree.
-  std::vector<bool> sealed_first;
 
   // Step that touched it last, and its length before that step: tokens below entered earlier.
   StepNumber touched_step = 0;
@@ -69,6 +67,8 @@ struct Sequence {
   std::vector<uint32_t> window_start;
 
   std::shared_ptr<Claim> claim;
+
+  uint32_t SealerId() const { return static_cast<uint32_t>(serial); }
 };
 
 }  // namespace quire
