@@ -98,6 +98,10 @@ EngineOptions ToEngineOptions(const v1::PoolConfig& config, uint64_t epoch) {
   SetUnlessZero(config.max_sequences_per_worker(), engine.max_sequences_per_worker);
   SetUnlessZero(config.max_pins(), engine.max_pins);
   SetUnlessZero(config.max_leases(), engine.max_leases);
+  if (config.has_content_checks_per_run()) {
+    engine.content_checks_per_run = config.content_checks_per_run();
+  }
+  engine.content_sample = config.content_sample();
   SetIfPresent(config.has_default_lease(), config.default_lease(), engine.default_lease);
   SetIfPresent(config.has_max_lease(), config.max_lease(), engine.max_lease);
   SetIfPresent(config.has_stream_grace(), config.stream_grace(), engine.stream_grace);

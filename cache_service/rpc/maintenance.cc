@@ -6,9 +6,6 @@
 namespace quire {
 namespace {
 
-// A call may make something due earlier than the thread was told, and a pause of the whole process
-// shows as a gap between two runs.
-constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
 constexpr Duration kShortestSleep = std::chrono::milliseconds(1);
 
 }  // namespace

@@ -2,6 +2,7 @@
 #ifndef QUIRE_CACHE_SERVICE_RPC_MAINTENANCE_H_
 #define QUIRE_CACHE_SERVICE_RPC_MAINTENANCE_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <thread>
 
@@ -11,10 +12,13 @@
 
 namespace quire {
 
-// Every call applies what is due by itself; this thread serves those who do not call: leases of dead
-// workers, words in control pages, blocks in quarantine.
+// Every call applies what is due by itself; this thread serves those who do not call: leases of
+// dead workers, words in control pages, blocks in quarantine.
 class Maintenance {
  public:
+  // A call may make something due earlier than the thread was told.
+  static constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
+
   Maintenance(const PoolRegistry& pools, const Clock& clock);
   ~Maintenance();
   Maintenance(const Maintenance&) = delete;

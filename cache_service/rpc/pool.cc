@@ -70,22 +70,32 @@ absl::StatusOr<EngineOptions> Pool::OptionsFor(const PoolLayout& layout) const {
   return options;
 }
 
+absl::Status Pool::CreateEngine(const EngineOptions& options) {
+  if (memory_ != nullptr && options.content_checks_per_run > 0) {
+    auto checksums = BlockChecksums::Create(*memory_, *layout_);
+    if (!checksums.ok()) return checksums.status();
+    checksums_ = *std::move(checksums);
+  }
+  auto engine = CacheEngine::Create(
+      options, clock_, {.observer = this, .mappings = memory_.get(), .contents = checksums_.get()});
+  if (!engine.ok()) return engine.status();
+  engine_ = *std::move(engine);
+  return absl::OkStatus();
+}
+
 absl::Status Pool::FixLayout(const ModelShape& shape) {
   absl::StatusOr<PoolLayout> layout = MakePoolLayout(shape);
   if (!layout.ok()) return layout.status();
   absl::StatusOr<EngineOptions> options = OptionsFor(*layout);
   if (!options.ok()) return options.status();
-  EngineSeams seams{.observer = this, .mappings = memory_.get(), .contents = nullptr};
-  auto engine = CacheEngine::Create(*options, clock_, seams);
-  if (!engine.ok()) return engine.status();
+  layout_ = std::make_unique<PoolLayout>(*std::move(layout));
+  if (absl::Status status = CreateEngine(*options); !status.ok()) return status;
   if (memory_ != nullptr) {
-    memory_->FixGeometry({.layout_id = layout->layout_id,
+    memory_->FixGeometry({.layout_id = layout_->layout_id,
                           .layout_version = kernels::kLayoutVersion,
-                          .block_bytes = layout->block_bytes,
+                          .block_bytes = layout_->block_bytes,
                           .block_count = options->block_count});
   }
-  layout_ = std::make_unique<PoolLayout>(*std::move(layout));
-  engine_ = *std::move(engine);
   if (draining_) engine_->StartDraining();
   engine_ptr_.store(engine_.get(), std::memory_order_release);
   return absl::OkStatus();
@@ -103,6 +113,10 @@ absl::Status Pool::EnsureLayout(const AttachParams& params,
   if (params.ranks != options_.ranks) {
     return Mismatch(name(), absl::StrCat(options_.ranks, " ranks"),
                     absl::StrCat(params.ranks, " ranks"));
+  }
+  if (shape.has_value() && shape->block_tokens != options_.engine.block_tokens) {
+    return Mismatch(name(), absl::StrCat("blocks of ", options_.engine.block_tokens, " tokens"),
+                    absl::StrCat("blocks of ", shape->block_tokens, " tokens"));
   }
   if (!shape.has_value() && has_memory() && params.map_memory) {
     return LayoutRequired("required to map the pool's memory");

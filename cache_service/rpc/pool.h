@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "cache_service/base/mutex.h"
 #include "cache_service/engine/cache_engine.h"
+#include "cache_service/memory/block_checksums.h"
 #include "cache_service/memory/pool_layout.h"
 #include "cache_service/memory/pool_memory.h"
 
@@ -68,6 +69,7 @@ class Pool final : public EngineObserver {
 
   bool has_memory() const { return options_.engine.memory == PoolMemoryKind::kShared; }
 
+  absl::Status CreateEngine(const EngineOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FixLayout(const ModelShape& shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<EngineOptions> OptionsFor(const PoolLayout& layout) const;
   absl::Status EnsureLayout(const AttachParams& params, const std::optional<ModelShape>& shape);
@@ -81,6 +83,7 @@ class Pool final : public EngineObserver {
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   // Written once, before engine_ptr_.
   std::unique_ptr<PoolLayout> layout_;
+  std::unique_ptr<BlockChecksums> checksums_;
   std::unique_ptr<CacheEngine> engine_;
   std::atomic<CacheEngine*> engine_ptr_{nullptr};
 };

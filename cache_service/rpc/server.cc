@@ -33,7 +33,9 @@ grpc::Status DrainingStatus() {
       ToStatus(MakeError(Reason::kDraining, "the server ends; use another server")));
 }
 
-absl::StatusOr<std::unique_ptr<Pool>> CreatePool(const PoolSetup& setup, const Clock& clock) {
+absl::StatusOr<std::unique_ptr<Pool>> CreatePool(PoolSetup setup, const Clock& clock) {
+  // The maintenance thread beats; a longer gap is a pause of the whole process.
+  setup.pool.engine.heartbeat = Maintenance::kLongestSleep;
   std::unique_ptr<PoolMemory> memory;
   if (setup.pool.engine.memory == PoolMemoryKind::kShared) {
     ShmOptions options = setup.memory;
@@ -107,8 +109,8 @@ absl::Status Server::CreateServices() {
     *authenticator_ = *std::move(loaded);
   }
   calls_ = std::make_unique<CallRunner>(*authenticator_, clock_, rpc_stats_, lane_);
-  cache_service_ = std::make_unique<CacheServiceImpl>(*pools_, *calls_, streams_,
-                                                      options_.max_message_bytes);
+  cache_service_ =
+      std::make_unique<CacheServiceImpl>(*pools_, *calls_, streams_, options_.max_message_bytes);
   admin_service_ = std::make_unique<AdminServiceImpl>(
       *pools_, *calls_,
       [this](std::optional<Duration> deadline) { return StartDraining(deadline); });
@@ -141,8 +143,8 @@ absl::Status Server::Listen() {
 
 absl::Status Server::StartMetrics() {
   if (options_.metrics_address.empty()) return absl::OkStatus();
-  auto collector = std::make_shared<Collector>([this] { return pools_->Stats(); }, rpc_stats_,
-                                               options_.version);
+  auto collector =
+      std::make_shared<Collector>([this] { return pools_->Stats(); }, rpc_stats_, options_.version);
   auto endpoint = MetricsEndpoint::Start(options_.metrics_address, std::move(collector));
   if (!endpoint.ok()) return endpoint.status();
   metrics_ = *std::move(endpoint);

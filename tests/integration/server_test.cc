@@ -112,10 +112,7 @@ TEST(ServerTest, MemoryIsGrantedAndMustBeMappedBeforeTheFirstStep) {
   request.set_worker("mapper");
   request.set_incarnation(1);
   request.set_model_fingerprint("m");
-  request.mutable_layout()->set_dtype(v1::DTYPE_FP32);
-  request.mutable_layout()->set_kv_heads(2);
-  request.mutable_layout()->set_head_dim(64);
-  request.mutable_layout()->add_layer_windows(0);
+  *request.mutable_layout() = SharedPoolLayout();
   v1::AttachWorkerResponse attached;
   ASSERT_THAT(
       server.Call(server.cache(), &v1::CacheService::Stub::AttachWorker, request, &attached),

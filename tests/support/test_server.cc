@@ -27,6 +27,15 @@ PoolSetup IdsOnlyPool() {
 
 }  // namespace
 
+v1::ModelLayout SharedPoolLayout() {
+  v1::ModelLayout layout;
+  layout.set_dtype(v1::DTYPE_FP32);
+  layout.set_kv_heads(2);
+  layout.set_head_dim(64);
+  layout.add_layer_windows(0);
+  return layout;
+}
+
 PoolSetup SharedPool(const TempFolder& folder, uint32_t blocks) {
   PoolSetup setup = IdsOnlyPool();
   setup.pool.engine.memory = PoolMemoryKind::kShared;
@@ -60,14 +69,16 @@ std::shared_ptr<grpc::Channel> TestServer::NewChannel(const std::string& address
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-TestWorker::TestWorker(TestServer& server, const std::string& name, const std::string& token)
+TestWorker::TestWorker(TestServer& server, const std::string& name, const std::string& token,
+                       Memory memory)
     : server_(server), token_(token) {
   v1::AttachWorkerRequest request;
   request.set_worker(name);
   request.set_incarnation(1);
   request.set_model_fingerprint("m");
   request.set_lock_step(true);
-  request.set_map_memory(false);
+  request.set_map_memory(memory == Memory::kMapped);
+  if (memory == Memory::kMapped) *request.mutable_layout() = SharedPoolLayout();
   EXPECT_THAT(server_.Call(server_.cache(), &v1::CacheService::Stub::AttachWorker, request,
                            &attached_, token_),
               CallIsOk());
@@ -109,6 +120,18 @@ void TestWorker::Commit(uint64_t handle, uint32_t length) {
   commit->set_start_length(length);
   commit->set_committed_length(length);
   MustSend();
+}
+
+v1::TableRun TestWorker::Table(uint64_t handle) {
+  v1::GetBlockTableRequest request;
+  request.set_lease_id(attached_.lease_id());
+  request.set_epoch(attached_.epoch());
+  request.add_sequences(handle);
+  v1::GetBlockTableResponse response;
+  EXPECT_THAT(server_.Call(server_.cache(), &v1::CacheService::Stub::GetBlockTable, request,
+                           &response, token_),
+              CallIsOk());
+  return response.tables(0).groups(0);
 }
 
 }  // namespace quire::testing

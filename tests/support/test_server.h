@@ -57,15 +57,18 @@ class TestServer {
   std::unique_ptr<v1::AdminService::Stub> admin_;
 };
 
-// A pool with memory, of the smallest blocks that hold bytes: 4096 bytes, 4 tokens.
+// A pool with memory, of blocks of 4096 bytes and 4 tokens, and what a worker that maps it says.
+v1::ModelLayout SharedPoolLayout();
 PoolSetup SharedPool(const TempFolder& folder, uint32_t blocks);
 
 // An attached worker that sends lock-step steps.
 class TestWorker {
  public:
-  // Fails the test if the attach is refused.
+  enum class Memory { kDeclined, kMapped };
+
+  // Fails the test if the attach is refused. With kMapped the caller locks the region before steps.
   explicit TestWorker(TestServer& server, const std::string& name = "w",
-                      const std::string& token = "");
+                      const std::string& token = "", Memory memory = Memory::kDeclined);
 
   const v1::AttachWorkerResponse& attached() const { return attached_; }
 
@@ -78,6 +81,8 @@ class TestWorker {
   // Begins a sequence of `length` tokens first, first + 1, ...
   void Begin(uint64_t handle, uint32_t length, uint32_t first = 1);
   void Commit(uint64_t handle, uint32_t length);
+  // Table of the first group.
+  v1::TableRun Table(uint64_t handle);
 
  private:
   TestServer& server_;

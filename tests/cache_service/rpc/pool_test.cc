@@ -126,6 +126,14 @@ TEST_F(PoolTest, RanksMustBeThePools) {
   EXPECT_EQ(attachment->grants.size(), 2u);
 }
 
+TEST_F(PoolTest, BlockTokensMustBeThePoolsFromTheFirstAttachOn) {
+  const auto pool = Create();
+  ModelShape shape = Shape();
+  shape.block_tokens = 8;
+  EXPECT_THAT((*pool)->Attach(Worker(), shape), HasReason(Reason::kLayoutMismatch));
+  EXPECT_EQ((*pool)->engine(), nullptr);
+}
+
 TEST_F(PoolTest, PoolTooSmallForOneSequenceIsRefusedAtStart) {
   options_.shape = Shape();
   options_.engine.max_sequence_tokens = 41;
