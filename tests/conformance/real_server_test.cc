@@ -51,13 +51,15 @@ class RealServer : public ::testing::TestWithParam<StepCalls> {
 };
 
 TEST_P(RealServer, S56_AWorkerThatDiesGivesEverythingBack) {
-  if (GetParam() == StepCalls::kUnary) GTEST_SKIP() << "a unary worker has no stream to break";
   Start(Pool(16, 1000));
   Worker& other = story_->Attach("other");
   other.Prompt(kA, Text(1, 55));
   const BlockStateCounts before = story_->Blocks();
 
-  Worker& w = story_->Attach("w");
+  // Unary steps have no stream to break: there the lease has to run out.
+  AttachParams params = AttachAs("w");
+  params.lease_duration = std::chrono::seconds(3);
+  Worker& w = story_->Attach(params);
   Batch begins;
   Batch commits;
   for (uint32_t s = 1; s <= 200; ++s) {
@@ -119,7 +121,7 @@ TEST_P(RealServer, S58_AnotherLayoutIsRefusedAndBothAreNamed) {
   v1::ModelLayout& layout = *request.mutable_layout();
   layout.set_dtype(v1::DTYPE_BF16);
   layout.set_kv_heads(1);
-  layout.set_head_dim(16);
+  layout.set_head_dim(64);
   layout.set_block_tokens(16);
   layout.add_layer_windows(0);
   const StateOf before = Snapshot(*driver_);
@@ -143,7 +145,8 @@ int HealthStatus(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallTimeout);
-  const grpc::ByteBuffer request;
+  const grpc::Slice nothing;
+  const grpc::ByteBuffer request(&nothing, 1);
   grpc::ByteBuffer response;
   grpc::Status status;
   std::mutex mutex;

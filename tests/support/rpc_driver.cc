@@ -31,7 +31,7 @@ ModelShape ShapeOf(const EngineOptions& options) {
   ModelShape shape;
   shape.dtype = kernels::DType::kF32;
   shape.kv_heads = 1;
-  shape.head_dim = 16;
+  shape.head_dim = 64;
   shape.block_tokens = options.block_tokens;
   uint32_t layer = 0;
   for (const GroupSpec& group : options.groups) {
