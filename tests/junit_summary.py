@@ -4,6 +4,7 @@ Lists what failed, why tests were skipped and what took longest; the last line i
 "N passed, N failed, N skipped". The exit status is 0 only if nothing failed and something passed.
 """
 
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -36,6 +37,9 @@ def skip_reason(case):
         # GoogleTest prints "file:line: Skipped" and then the reason.
         if line.endswith(": Skipped") and index + 1 < len(lines):
             return lines[index + 1]
+        # unittest prints "test (name) ... skipped 'reason'".
+        if match := re.search(r"\.\.\. skipped '(.*)'$", line):
+            return match[1]
     for line in lines:
         if line.lower().startswith("skip"):
             return line
