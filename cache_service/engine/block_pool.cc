@@ -229,13 +229,14 @@ void BlockPool::AddTableRef(BlockId block, WorkerSlot worker) {
       ++found->second;
     }
   }
-  ++record.table_refs;
-  Settle(block);
+  // A further reference changes neither state nor list.
+  if (++record.table_refs == 1) Settle(block);
 }
 
 bool BlockPool::DropTableRef(BlockId block, WorkerSlot worker, StepNumber step) {
   Block& record = Mut(block);
   --record.table_refs;
+  if (record.table_refs > 0 && record.holder == worker) return false;
   bool last_of_worker = record.table_refs == 0;
   if (record.holder == kManyWorkers) {
     SaveShares(holders_, Index(block));

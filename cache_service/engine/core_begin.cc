@@ -137,11 +137,7 @@ Error EngineCore::Begin(const BeginOp& op) {
       AddEntry(sequence, group, TakeBlock(group));
     }
   }
-  for (uint32_t group = 0; group < groups(); ++group) {
-    for (uint32_t i = 0; i < sequence.tables[group].size(); ++i) {
-      AppendEntry(sequence, group, i, sequence.tables[group][i]);
-    }
-  }
+  for (uint32_t group = 0; group < groups(); ++group) AppendTable(sequence, group);
   if (sequence.claim) UpdateClaim(sequence.claim);
   out_->begins.push_back({operation_, sequence.committed, plan.hit.partial_tokens, plan.length});
   ++counters_.begins;

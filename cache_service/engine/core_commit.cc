@@ -70,8 +70,8 @@ void EngineCore::SealNext(Sequence& sequence) {
 
 // The worker's blocks become the node's, or a variant beside those of another worker.
 void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
-  NodeVariant variant{sequence.worker, sequence.SealerId(),
-                      std::vector<BlockId>(groups(), kNoBlock)};
+  NodeVariant variant{sequence.worker, sequence.SealerId(), {}};
+  if (!new_node) variant.blocks.assign(groups(), kNoBlock);
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = sequence.tables[group][sequence.sealed];
     if (block == kNoBlock) continue;
@@ -82,7 +82,7 @@ void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
     record.Set(kSealedFlag | kPendingFlag, true);
     record.Set(kVariantFlag, !new_node);
     if (new_node) tree_.SetBlock(node, group, block);
-    variant.blocks[group] = block;
+    if (!new_node) variant.blocks[group] = block;
     ApplyRetention(sequence, block, sequence.sealed);
     pool_.Settle(block);
     Log(block, LogKind::kSealed);

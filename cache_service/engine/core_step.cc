@@ -228,8 +228,11 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::RepeatStep(const S
 
 void EngineCore::RunOperations(const StepParams& params) {
   const StepResult before = params.all_or_nothing ? *out_ : StepResult{};
-  const EngineCounters counters_before = counters_;
-  if (params.all_or_nothing) journal_.Start();
+  std::optional<EngineCounters> counters_before;
+  if (params.all_or_nothing) {
+    counters_before = counters_;
+    journal_.Start();
+  }
   uint64_t count = 0;
   for (operation_ = 0; operation_ < params.operations.size(); ++operation_) {
     const Operation& operation = params.operations[operation_];
@@ -248,7 +251,7 @@ void EngineCore::RunOperations(const StepParams& params) {
       journal_.Rollback();
       *out_ = before;
       out_->failures = std::move(failures);
-      counters_ = counters_before;
+      counters_ = *counters_before;
     }
   }
   counters_.operations += count;
@@ -385,6 +388,14 @@ void EngineCore::AppendEntry(const Sequence& sequence, uint32_t group, uint32_t 
     }
   }
   out_->runs.push_back({sequence.handle, group, index, position, 1});
+}
+
+void EngineCore::AppendTable(const Sequence& sequence, uint32_t group) {
+  const std::vector<BlockId>& table = sequence.tables[group];
+  if (table.empty()) return;
+  out_->runs.push_back({sequence.handle, group, 0, static_cast<uint32_t>(out_->blocks.size()),
+                        static_cast<uint32_t>(table.size())});
+  out_->blocks.insert(out_->blocks.end(), table.begin(), table.end());
 }
 
 PoolCounts EngineCore::CountsFor(const WorkerState& worker) const {

@@ -1,5 +1,6 @@
 // What others may see: tables, workers, sequences, statistics.
 #include <algorithm>
+#include <bit>
 
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
@@ -117,9 +118,7 @@ std::vector<UnavailableView> EngineCore::ListUnavailable() {
 // --- Statistics ---
 
 void PowerHistogram::Add(uint64_t value) {
-  int bucket = 0;
-  while (bucket < kBuckets - 1 && (uint64_t{1} << bucket) <= value) ++bucket;
-  ++counts[bucket];
+  ++counts[std::min(kBuckets - 1, static_cast<int>(std::bit_width(value)))];
   ++count;
   sum += static_cast<double>(value);
 }

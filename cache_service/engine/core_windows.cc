@@ -124,6 +124,12 @@ void EngineCore::OnBlockingChanged(const Block& block, bool blocking) {
   if (tree_.IsRoot(parent)) return;
   const uint32_t blockers = tree_.AddBlockers(parent, blocking ? 1 : -1);
   if (blockers != (blocking ? 1u : 0u)) return;
+  const BlockId above = tree_.BlockOf(parent, full_group_);
+  if (groups() == 1 && above != kNoBlock && pool_.Get(above).table_refs > 0) {
+    // In a table: whether it is blocked changes neither its state nor its list.
+    pool_.Mut(above).Set(kBlockedFlag, blocking);
+    return;
+  }
   blocking_queue_.push_back(parent);
   if (blocking_runs_) return;
   blocking_runs_ = true;

@@ -142,6 +142,8 @@ class EngineCore : private BlockingListener {
   void Complete(WorkerState& worker, StepNumber completed);
   void FlushUnreported(WorkerState& worker);
   void AppendEntry(const Sequence& sequence, uint32_t group, uint32_t index, BlockId block);
+  // The whole table, as one run.
+  void AppendTable(const Sequence& sequence, uint32_t group);
   void Log(BlockId block, LogKind kind);
   static void LogAt(WorkerState& worker, StepNumber step, BlockId block, LogKind kind);
   void CompactLog(WorkerState& worker);

@@ -36,6 +36,9 @@ class BenchWorker {
     return *std::move(result);
   }
 
+  // Reports all before as complete, so that the next step is charged for itself only.
+  void Settle() { Step({}); }
+
   std::shared_ptr<const StepResult> Do(Operation operation) {
     const std::vector<Operation> operations = {std::move(operation)};
     return Step(operations);

@@ -48,11 +48,14 @@ void RunPrompt(BenchWorker& worker, SequenceHandle handle, const std::vector<Tok
                PromptTimes& times) {
   const std::vector<Operation> begin = {BenchWorker::Begin(handle, tokens)};
   times.begin.push_back(Microseconds([&] { worker.Step(begin); }));
+  worker.Settle();
   const auto length = static_cast<uint32_t>(tokens.size());
   const std::vector<Operation> commit = {BenchWorker::Commit(handle, length)};
   times.commit.push_back(Microseconds([&] { worker.Step(commit); }));
+  worker.Settle();
   const std::vector<Operation> finish = {BenchWorker::Finish(handle)};
   times.finish.push_back(Microseconds([&] { worker.Step(finish); }));
+  worker.Settle();
 }
 
 void AddPrompt(Report& report, const std::string& name, const PromptTimes& times,
@@ -106,6 +109,7 @@ void BenchPrompts(Report& report, bool small) {
     const std::vector<Operation> fork = {ForkOp{1, length, children}};
     forks.push_back(Microseconds([&] { worker.Step(fork); }));
     for (const SequenceHandle child : children) worker.Do(BenchWorker::Finish(child));
+    worker.Settle();
   }
   report.Add({absl::StrCat("engine/fork/", length / 1024, "k/4"), Median(forks), "us",
               small ? std::nullopt : std::optional<double>(5)});
@@ -163,6 +167,7 @@ double EvictionMicroseconds(uint32_t blocks, int repeats) {
     samples.push_back(Microseconds([&] { worker.Step(begin); }) / taken);
     worker.Do(BenchWorker::Commit(handle, taken * 16));
     worker.Do(BenchWorker::Finish(handle));
+    worker.Settle();
     ++handle;
   }
   return Median(samples);
