@@ -57,11 +57,13 @@ struct ErrorDetail {
 
   ErrorDetail(std::string_view detail_name, std::string_view detail_value)
       : name(detail_name), value(detail_value) {}
+
   ErrorDetail(std::string_view detail_name, const char* detail_value)
       : name(detail_name), value(detail_value) {}
+
   template <typename Integer>
-    requires std::is_integral_v<Integer>
-  ErrorDetail(std::string_view detail_name, Integer number)
+
+  requires std::is_integral_v<Integer> ErrorDetail(std::string_view detail_name, Integer number)
       : name(detail_name), value(std::to_string(number)) {}
 
   friend bool operator==(const ErrorDetail&, const ErrorDetail&) = default;

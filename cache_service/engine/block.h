@@ -4,8 +4,8 @@
 //              |          |           |
 //              +------ fenced (released, step not complete) -> free or idle
 //
-// Any unsealed or pending block of a worker that died while it may still write: quarantined -> free.
-// A sealed block that failed a content check: bad until released, then free.
+// Any unsealed or pending block of a worker that died while it may still write: quarantined ->
+// free. A sealed block that failed a content check: bad until released, then free.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_BLOCK_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_BLOCK_H_
 

@@ -7,7 +7,11 @@
 namespace quire {
 
 BlockPool::BlockPool(uint32_t block_count, Journal* journal, BlockingListener* listener)
-    : journal_(journal), listener_(listener), size_(block_count), blocks_(block_count), timers_(journal) {
+    : journal_(journal),
+      listener_(listener),
+      size_(block_count),
+      blocks_(block_count),
+      timers_(journal) {
   state_counts_[static_cast<size_t>(BlockState::kFree)] = block_count;
   lists_.push_back(std::make_unique<Lists>(blocks_.data(), journal));
 }

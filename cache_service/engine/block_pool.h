@@ -45,6 +45,7 @@ class BlockPool {
 
   // The present, for last uses and timers; set once per public call.
   void SetNow(TimePoint now, uint32_t now_ms);
+
   uint32_t now_ms() const { return now_ms_; }
 
   void AddWorker(WorkerSlot worker);
@@ -52,8 +53,8 @@ class BlockPool {
   void RemoveWorker(WorkerSlot worker);
 
   // --- Taking blocks ---
-  // A free block that `worker` may have, its record reset; kNoBlock if there is none. Blocks that only
-  // the worker's own releases fence go first. With only_own, only those.
+  // A free block that `worker` may have, its record reset; kNoBlock if there is none. Blocks that
+  // only the worker's own releases fence go first. With only_own, only those.
   BlockId TakeFree(WorkerSlot worker, bool only_own);
   // First block of the eviction order that `worker` may have; kNoBlock if there is none.
   BlockId FirstVictim(WorkerSlot worker, bool only_own) const;
@@ -79,12 +80,14 @@ class BlockPool {
 
   // No hit can use the content any more: the block left the tree and goes first.
   void MarkDead(BlockId block);
-  // The block leaves its node: it blocks nothing and nothing blocks it. Call before changing `node`.
+  // The block leaves its node: it blocks nothing and nothing blocks it. Call before changing
+  // `node`.
   void LeaveNode(BlockId block);
 
   void SetRetention(BlockId block, uint8_t priority, const Duration* duration);
   // Priorities whose duration has run out by now return to the default.
   void ExpireRetention(TimePoint now);
+
   TimePoint NextRetentionExpiry() { return timers_.NextDue(); }
 
   // Derives state and list from the record.
@@ -92,22 +95,32 @@ class BlockPool {
 
   // --- Counts ---
   uint64_t CountIn(BlockState state) const { return state_counts_[static_cast<size_t>(state)]; }
+
   uint64_t dead() const { return dead_; }
+
   // Blocks in tables.
   uint64_t tabled() const { return tabled_; }
+
   // Free and evictable for all.
   uint64_t OpenFree() const { return lists_[kNoWorker]->free_count + (size_ - fresh_); }
+
   uint64_t OpenEvictable() const { return lists_[kNoWorker]->evictable_count; }
+
   // Fenced by this worker alone.
   uint64_t OwnFree(WorkerSlot worker) const { return lists_[worker]->free_count; }
+
   uint64_t OwnEvictable(WorkerSlot worker) const { return lists_[worker]->evictable_count; }
+
   uint64_t Available(WorkerSlot worker) const {
     return OpenFree() + OpenEvictable() + OwnFree(worker) + OwnEvictable(worker);
   }
+
   // Distinct blocks in the worker's tables.
   uint64_t HeldBy(WorkerSlot worker) const { return lists_[worker]->held_count; }
+
   // True if `worker` could be given the block now (free or evictable).
   bool AvailableTo(BlockId block, WorkerSlot worker) const;
+
   // First in the eviction order for all, or kNoBlock.
   BlockId OldestIdle() const { return lists_[kNoWorker]->order.First(); }
 
@@ -120,12 +133,14 @@ class BlockPool {
 
   struct Lists {
     Lists(Block* blocks, Journal* journal) : order(blocks, journal) {}
+
     uint32_t free_head = kNil;
     uint64_t free_count = 0;
     uint64_t evictable_count = 0;
     uint64_t held_count = 0;
     EvictionOrder order;
   };
+
   using Shares = std::vector<std::pair<WorkerSlot, uint64_t>>;
   using ShareMap = absl::flat_hash_map<uint32_t, Shares>;
 
@@ -154,7 +169,8 @@ class BlockPool {
   uint64_t tabled_ = 0;
   // By worker slot; slot kNoWorker offers to all.
   std::vector<std::unique_ptr<Lists>> lists_;
-  // Only blocks with holder or fence_worker kManyWorkers: table references and fence steps by worker.
+  // Only blocks with holder or fence_worker kManyWorkers: table references and fence steps by
+  // worker.
   ShareMap holders_;
   ShareMap fences_;
   RetentionTimers timers_;

@@ -47,14 +47,13 @@ Error Validate(const EngineOptions& options) {
                              options.block_tokens);
   }
   if (needed > options.block_count) {
-    return InvalidArgument("block_count",
-                           absl::StrCat("a pool of ", options.block_count,
-                                        " blocks cannot hold one sequence of ",
-                                        options.max_sequence_tokens, " tokens, which needs ",
-                                        needed),
-                           {{"given", options.block_count},
-                            {"needed", needed},
-                            {"max_sequence_tokens", options.max_sequence_tokens}});
+    return InvalidArgument(
+        "block_count",
+        absl::StrCat("a pool of ", options.block_count, " blocks cannot hold one sequence of ",
+                     options.max_sequence_tokens, " tokens, which needs ", needed),
+        {{"given", options.block_count},
+         {"needed", needed},
+         {"max_sequence_tokens", options.max_sequence_tokens}});
   }
   return {};
 }
@@ -64,7 +63,10 @@ Error Validate(const EngineOptions& options) {
 class CacheEngine::Impl {
  public:
   Impl(const EngineOptions& options, const Clock& clock, const EngineSeams& seams)
-      : options_(options), observer_(seams.observer), contents_(seams.contents), core_(options, clock, seams) {}
+      : options_(options),
+        observer_(seams.observer),
+        contents_(seams.contents),
+        core_(options, clock, seams) {}
 
   const EngineOptions& options() const { return options_; }
 
@@ -84,7 +86,8 @@ class CacheEngine::Impl {
     std::vector<ContentCheck> checks =
         Run([&](EngineCore& core) { return core.TakeContentChecks(all); });
     if (checks.empty()) return {};
-    for (ContentCheck& check : checks) check.computed = contents_->ChecksumOf(check.block, check.group);
+    for (ContentCheck& check : checks)
+      check.computed = contents_->ChecksumOf(check.block, check.group);
     checked = checks.size();
     return Run([&](EngineCore& core) { return core.FinishContentChecks(checks); });
   }
@@ -94,6 +97,7 @@ class CacheEngine::Impl {
   struct Deliver {
     EngineObserver* observer;
     std::vector<uint64_t> ended;
+
     ~Deliver() {
       if (observer == nullptr) return;
       for (const uint64_t lease : ended) observer->OnLeaseEnded(lease);
@@ -130,8 +134,7 @@ absl::StatusOr<RenewResult> CacheEngine::Renew(const RenewParams& params) {
 }
 
 absl::Status CacheEngine::Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step) {
-  return impl_->Run(
-      [&](EngineCore& core) { return core.Detach(lease, epoch, completed_step); });
+  return impl_->Run([&](EngineCore& core) { return core.Detach(lease, epoch, completed_step); });
 }
 
 void CacheEngine::StreamBroken(const LeaseId& lease) {

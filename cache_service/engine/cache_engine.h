@@ -2,11 +2,13 @@
 //
 //   auto engine = CacheEngine::Create(options, clock);
 //   auto lease = (*engine)->Attach({.worker = "w", .incarnation = 1, .model_fingerprint = "m"});
-//   auto answer = (*engine)->Step({.lease = lease->lease, .epoch = 1, .step = 1, .operations = ops});
+//   auto answer = (*engine)->Step({.lease = lease->lease, .epoch = 1, .step = 1, .operations =
+//   ops});
 //
 // Thread-safe: one mutex, taken once per public call, under which nothing blocks. Every call first
-// applies what is due by the clock, so no observer can tell expiry from its time. Results are values;
-// nothing points into the engine. Input from outside never ends the process: errors carry a Reason.
+// applies what is due by the clock, so no observer can tell expiry from its time. Results are
+// values; nothing points into the engine. Input from outside never ends the process: errors carry a
+// Reason.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_CACHE_ENGINE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_CACHE_ENGINE_H_
 
@@ -38,7 +40,8 @@ struct EngineSeams {
 
 class CacheEngine {
  public:
-  // The clock and the seams must outlive the engine. Errors: INVALID_ARGUMENT with option and limit.
+  // The clock and the seams must outlive the engine. Errors: INVALID_ARGUMENT with option and
+  // limit.
   static absl::StatusOr<std::unique_ptr<CacheEngine>> Create(const EngineOptions& options,
                                                              const Clock& clock,
                                                              const EngineSeams& seams = {});

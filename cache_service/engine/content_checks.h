@@ -1,7 +1,8 @@
 // Checksums of public blocks and the work still to be done on them.
 //
-// Computing a checksum reads a whole block, so it happens outside the engine's lock: take a batch, compute,
-// bring the results back. A block that was given away meanwhile is forgotten. Not thread-safe.
+// Computing a checksum reads a whole block, so it happens outside the engine's lock: take a batch,
+// compute, bring the results back. A block that was given away meanwhile is forgotten. Not
+// thread-safe.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_CONTENT_CHECKS_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_CONTENT_CHECKS_H_
 
@@ -28,12 +29,15 @@ class ContentChecks {
  public:
   // The content of `block` became public: its checksum is wanted.
   void Add(BlockId block, uint32_t group);
+
   // The content is gone.
   void Forget(BlockId block) { records_.erase(block); }
+
   // A hit on the block was sampled: its bytes are compared soon, if the checksum is known.
   void Sample(BlockId block);
 
   bool idle() const { return queue_.empty(); }
+
   // Up to `most` blocks whose checksums are to be computed.
   std::vector<ContentCheck> Take(size_t most);
   // Every block with a known checksum.

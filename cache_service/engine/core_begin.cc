@@ -82,8 +82,7 @@ bool EngineCore::AdmitBegin(const BeginPlan& plan, const Sequence** waiter) {
     if (*waiter != nullptr) return false;
   }
   if (live_sequences_ == 0) return true;
-  const auto kept =
-      static_cast<uint64_t>(options_.watermark * static_cast<double>(pool_.size()));
+  const auto kept = static_cast<uint64_t>(options_.watermark * static_cast<double>(pool_.size()));
   return kept == 0 || pool_.Available(worker_->slot) - taken >= kept;
 }
 
@@ -116,8 +115,8 @@ Error EngineCore::Begin(const BeginOp& op) {
       const uint64_t missing = plan.new_blocks + plan.idle_hits + plan.claim_blocks;
       const uint64_t headroom = Headroom(nullptr);
       const uint64_t deficit = missing > headroom ? missing - headroom : 1;
-      shorter.whole_blocks -= static_cast<uint32_t>(std::min<uint64_t>(
-          shorter.whole_blocks, (deficit + groups() - 1) / groups()));
+      shorter.whole_blocks -= static_cast<uint32_t>(
+          std::min<uint64_t>(shorter.whole_blocks, (deficit + groups() - 1) / groups()));
       shorter.path.resize(shorter.whole_blocks);
     }
     if (has_windows_) FitWindows(shorter, worker_->slot);
@@ -164,8 +163,7 @@ Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {
   sequence.given = static_cast<uint32_t>(op.tokens.size());
   sequence.sealed = plan.hit.whole_blocks;
   sequence.node = plan.hit.path.empty() ? sequence.root : plan.hit.path.back();
-  sequence.publishes =
-      worker_->map_memory || options_.memory == PoolMemoryKind::kWorker;
+  sequence.publishes = worker_->map_memory || options_.memory == PoolMemoryKind::kWorker;
   sequence.touched_step = step_;
   sequence.length_before_step = sequence.committed;
   sequence.token_base = sequence.sealed * options_.block_tokens;
@@ -181,15 +179,16 @@ Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {
     sequence.claim->reserve_tokens = op.reserve_tokens;
     sequence.claim->forks_left = std::max(1u, op.reserve_sequences) - 1;
     for (const GroupSpec& group : options_.groups) {
-      sequence.claim->blocks_per_sequence += MostBlocksHeld(
-          group, op.reserve_tokens, op.tokens.size(), options_.block_tokens);
+      sequence.claim->blocks_per_sequence +=
+          MostBlocksHeld(group, op.reserve_tokens, op.tokens.size(), options_.block_tokens);
     }
     sequence.claim->members = {&sequence};
   }
   journal_.Save(live_sequences_);
   ++live_sequences_;
   worker_->sequences.emplace(op.sequence, std::move(owned));
-  journal_.OnRollback([worker = worker_, handle = op.sequence] { worker->sequences.erase(handle); });
+  journal_.OnRollback(
+      [worker = worker_, handle = op.sequence] { worker->sequences.erase(handle); });
   return sequence;
 }
 

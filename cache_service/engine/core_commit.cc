@@ -91,8 +91,8 @@ void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
   if (!new_node) SetVariant(node, std::move(variant));
 }
 
-// The content is there already: the tables use the existing blocks, the duplicates go. A window block
-// that the node has lost is taken over.
+// The content is there already: the tables use the existing blocks, the duplicates go. A window
+// block that the node has lost is taken over.
 void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
   const uint32_t index = sequence.sealed;
   for (uint32_t group = 0; group < groups(); ++group) {
@@ -117,7 +117,7 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
     } else {
       const NodeVariant* before = tree_.VariantOf(node, sequence.worker);
       NodeVariant variant{sequence.worker, sequence.SealerId(),
-                      std::vector<BlockId>(groups(), kNoBlock)};
+                          std::vector<BlockId>(groups(), kNoBlock)};
       if (before != nullptr) variant = *before;
       variant.blocks[group] = own;
       SetVariant(node, std::move(variant));
@@ -139,7 +139,8 @@ void EngineCore::ApplyRetention(const Sequence& sequence, BlockId block, uint32_
 
 // --- Publishing ---
 
-// The step that sealed the block is complete: the content becomes public, unless another worker's is.
+// The step that sealed the block is complete: the content becomes public, unless another worker's
+// is.
 void EngineCore::Publish(BlockId block, WorkerSlot worker) {
   const NodeId node = pool_.Get(block).node;
   if (!pool_.Get(block).Has(kVariantFlag)) {
@@ -194,8 +195,7 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
 void EngineCore::SwapVariantIn(NodeId node, WorkerSlot worker) {
   const WorkerSlot other = tree_.Get(node).owner;
   const NodeVariant incoming = *tree_.VariantOf(node, worker);
-  NodeVariant outgoing{other, tree_.Get(node).sealer,
-                       std::vector<BlockId>(groups(), kNoBlock)};
+  NodeVariant outgoing{other, tree_.Get(node).sealer, std::vector<BlockId>(groups(), kNoBlock)};
   RemoveVariant(node, worker);
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId before = tree_.BlockOf(node, group);

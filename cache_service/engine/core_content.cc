@@ -29,8 +29,7 @@ std::vector<ContentCheck> EngineCore::TakeContentChecks(bool all) {
   return all ? checks_.All() : checks_.Take(options_.content_checks_per_run);
 }
 
-std::vector<AuditFinding> EngineCore::FinishContentChecks(
-    const std::vector<ContentCheck>& checks) {
+std::vector<AuditFinding> EngineCore::FinishContentChecks(const std::vector<ContentCheck>& checks) {
   ApplyDue();
   std::vector<AuditFinding> findings;
   for (const ContentCheck& check : checks) {
@@ -64,8 +63,9 @@ AuditFinding EngineCore::TakeOutBad(BlockId block) {
     }
   }
   RemoveSubtree(node, EvictionReason::kBad);
-  return {0, block, "tree", absl::StrCat("the bytes of block ", Index(block), " (position ", index,
-                                         ") do not match their checksum")};
+  return {0, block, "tree",
+          absl::StrCat("the bytes of block ", Index(block), " (position ", index,
+                       ") do not match their checksum")};
 }
 
 }  // namespace quire

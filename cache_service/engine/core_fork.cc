@@ -20,8 +20,7 @@ Error EngineCore::CheckFork(const ForkOp& op, const Sequence& parent) {
     return MakeError(Reason::kLimitExceeded, "too many sequences of this worker",
                      {{"limit", options_.max_sequences_per_worker}});
   }
-  const uint32_t entered =
-      parent.touched_step == step_ ? parent.length_before_step : parent.length;
+  const uint32_t entered = parent.touched_step == step_ ? parent.length_before_step : parent.length;
   const uint32_t shared = std::max(parent.committed, entered);
   if (shared == 0) {
     return MakeError(Reason::kNotComputed, "no token of the sequence entered in an earlier step",
@@ -33,9 +32,8 @@ Error EngineCore::CheckFork(const ForkOp& op, const Sequence& parent) {
                      {{"limit", options_.max_table_entries_per_worker}});
   }
   if (parent.claim != nullptr && parent.claim->forks_left < op.children.size()) {
-    Error error = ShortageError(
-        {.needed = parent.claim->blocks_per_sequence * op.children.size(),
-         .own_claim = parent.claim->remaining});
+    Error error = ShortageError({.needed = parent.claim->blocks_per_sequence * op.children.size(),
+                                 .own_claim = parent.claim->remaining});
     error.message = absl::StrCat("the claim covers ", parent.claim->forks_left,
                                  " more sequences (reserve_sequences)");
     error.details.emplace_back("claimed_sequences_left", parent.claim->forks_left);
@@ -124,7 +122,8 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tai
     Log(destination, LogKind::kCopied);
     EmitCopy(group, source, destination, tail_tokens);
   }
-  // One run a group, even if nothing differs: it marks the moment at which the parent's entries count.
+  // One run a group, even if nothing differs: it marks the moment at which the parent's entries
+  // count.
   for (uint32_t group = 0; group < groups(); ++group) {
     AppendEntry(child, group, blocks - 1, child.tables[group][blocks - 1]);
   }

@@ -106,12 +106,12 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
   const uint32_t block_count = BlocksFor(slots);
   const auto held = static_cast<uint32_t>(sequence.tables[0].size());
   const bool copy = TailNeedsCopy(sequence);
-  const uint64_t needed = uint64_t{std::max(block_count, held) - held + (copy ? 1u : 0u)} * groups();
+  const uint64_t needed =
+      uint64_t{std::max(block_count, held) - held + (copy ? 1u : 0u)} * groups();
   if (needed > 0) {
     if (copy && sequence.length > sequence.length_before_step) {
       return MakeError(Reason::kNotComputed, "the shared last block has tokens of this step",
-                       {{"length", sequence.length},
-                        {"computed", sequence.length_before_step}});
+                       {{"length", sequence.length}, {"computed", sequence.length_before_step}});
     }
     if (worker_->table_entries + needed > options_.max_table_entries_per_worker) {
       return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
@@ -192,7 +192,8 @@ uint64_t EngineCore::ClaimedElsewhere() const {
   return claimed;
 }
 
-// Blocks that the current worker may take: what is available to it, less what is promised to others.
+// Blocks that the current worker may take: what is available to it, less what is promised to
+// others.
 uint64_t EngineCore::Headroom(const Claim* claim) const {
   const uint64_t open = pool_.OpenFree() + pool_.OpenEvictable();
   const uint64_t own = pool_.OwnFree(worker_->slot) + pool_.OwnEvictable(worker_->slot);
@@ -254,7 +255,8 @@ void EngineCore::RemoveWaiter(const Sequence& sequence) {
 
 Error EngineCore::ShortageError(const Shortage& shortage) const {
   const PoolCounts counts = CountsFor(*worker_);
-  const uint64_t evictable = counts.evictable - std::min<uint64_t>(counts.evictable, shortage.idle_hits);
+  const uint64_t evictable =
+      counts.evictable - std::min<uint64_t>(counts.evictable, shortage.idle_hits);
   const uint64_t claimed = claimed_ - shortage.own_claim;
   Error error = MakeError(
       Reason::kPoolExhausted,
@@ -279,7 +281,8 @@ Error EngineCore::ShortageError(const Shortage& shortage) const {
 
 // --- Claims ---
 
-// What the claim still promises: the rest of each member, copies of shared tails, and forks to come.
+// What the claim still promises: the rest of each member, copies of shared tails, and forks to
+// come.
 void EngineCore::UpdateClaim(const std::shared_ptr<Claim>& claim) {
   uint64_t remaining = claim->copies_due + claim->forks_left * claim->blocks_per_sequence;
   if (claim->members.empty()) remaining = 0;

@@ -1,4 +1,5 @@
-// What a prompt finds in the tree: token-exact, cut to what every window group accepts (P4, E5, E7).
+// What a prompt finds in the tree: token-exact, cut to what every window group accepts (P4, E5,
+// E7).
 #include <algorithm>
 
 #include "cache_service/engine/engine_core.h"
@@ -79,8 +80,8 @@ bool EngineCore::WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& mi
       missing_block = hit.whole_blocks;
       return false;
     }
-    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
-                                            options_.block_tokens);
+    const uint32_t first =
+        FirstNeededBlock(options_.groups[group].window_tokens, length, options_.block_tokens);
     for (uint32_t i = hit.whole_blocks; i-- > first;) {
       if (VisibleBlock(hit.path[i], group, worker) != kNoBlock) continue;
       missing_block = i;

@@ -61,10 +61,9 @@ absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
   if (const auto known = worker_names_.find(params.worker); known != worker_names_.end()) {
     WorkerState& worker = *workers_[known->second];
     if (params.incarnation < worker.incarnation) {
-      return ToStatus(MakeError(Reason::kStaleIncarnation,
-                                "a higher incarnation of this worker is attached",
-                                {{"incarnation", worker.incarnation},
-                                 {"given", params.incarnation}}));
+      return ToStatus(
+          MakeError(Reason::kStaleIncarnation, "a higher incarnation of this worker is attached",
+                    {{"incarnation", worker.incarnation}, {"given", params.incarnation}}));
     }
     if (params.incarnation == worker.incarnation) {
       worker.deadline = AddSaturating(now_, worker.lease_duration);
@@ -75,8 +74,8 @@ absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
     EndLease(worker);
   }
   if (leases_.size() >= options_.max_leases) {
-    return ToStatus(MakeError(Reason::kLimitExceeded, "too many leases",
-                              {{"limit", options_.max_leases}}));
+    return ToStatus(
+        MakeError(Reason::kLimitExceeded, "too many leases", {{"limit", options_.max_leases}}));
   }
   if (options_.memory == PoolMemoryKind::kWorker && !leases_.empty()) {
     return ToStatus(MakeError(Reason::kLimitExceeded,
@@ -138,8 +137,8 @@ absl::Status EngineCore::Detach(const LeaseId& lease, Epoch epoch, StepNumber co
   WorkerState& worker = **found;
   if (worker.lock_step) completed_step = worker.last_step;
   if (completed_step > worker.last_step) {
-    return ToStatus(InvalidArgument("completed_step", "beyond the last step",
-                                    {{"limit", worker.last_step}}));
+    return ToStatus(
+        InvalidArgument("completed_step", "beyond the last step", {{"limit", worker.last_step}}));
   }
   Complete(worker, completed_step);
   EndLease(worker);
@@ -159,8 +158,8 @@ absl::StatusOr<uint32_t> EngineCore::EndWorker(std::string_view name) {
   ApplyDue();
   const auto found = worker_names_.find(std::string(name));
   if (found == worker_names_.end()) {
-    return ToStatus(MakeError(Reason::kWorkerNotFound, absl::StrCat("no worker \"",
-                                                                    std::string(name), "\"")));
+    return ToStatus(
+        MakeError(Reason::kWorkerNotFound, absl::StrCat("no worker \"", std::string(name), "\"")));
   }
   WorkerState& worker = *workers_[found->second];
   const auto sequences = static_cast<uint32_t>(worker.sequences.size());
@@ -223,10 +222,10 @@ std::vector<Sequence*> EngineCore::BySerial(const WorkerState& worker) {
 void EngineCore::DropPending(WorkerState& worker, std::vector<BlockId>& written) {
   for (auto entry = worker.log.rbegin(); entry != worker.log.rend(); ++entry) {
     const Block& block = pool_.Get(entry->block);
-    const bool sealed_here = entry->kind == LogKind::kSealed && block.Has(kPendingFlag) &&
-                             block.owner == worker.slot;
-    const bool released_here = entry->kind == LogKind::kReleased &&
-                               pool_.FenceStep(entry->block, worker.slot) > 0;
+    const bool sealed_here =
+        entry->kind == LogKind::kSealed && block.Has(kPendingFlag) && block.owner == worker.slot;
+    const bool released_here =
+        entry->kind == LogKind::kReleased && pool_.FenceStep(entry->block, worker.slot) > 0;
     if (sealed_here || released_here || entry->kind == LogKind::kCopied) {
       written.push_back(entry->block);
     }
@@ -291,9 +290,9 @@ void EngineCore::ApplyDue() {
     }
     last_beat_ = now_;
   }
-  pool_.SetNow(now_, static_cast<uint32_t>(
-                         std::chrono::duration_cast<std::chrono::milliseconds>(now_ - start_)
-                             .count()));
+  pool_.SetNow(now_,
+               static_cast<uint32_t>(
+                   std::chrono::duration_cast<std::chrono::milliseconds>(now_ - start_).count()));
   pool_.ExpireRetention(now_);
   if (now_ >= next_pin_deadline_) {
     next_pin_deadline_ = TimePoint::max();
@@ -323,8 +322,8 @@ void EngineCore::ApplyDue() {
 TimePoint EngineCore::RunMaintenance() {
   ApplyDue();
   CheckQuarantines();
-  TimePoint next = std::min({next_lease_deadline_, next_pin_deadline_,
-                             pool_.NextRetentionExpiry()});
+  TimePoint next =
+      std::min({next_lease_deadline_, next_pin_deadline_, pool_.NextRetentionExpiry()});
   if (!checks_.idle()) next = now_;
   if (!quarantines_.empty()) {
     next = std::min(next, AddSaturating(now_, options_.quarantine_poll));

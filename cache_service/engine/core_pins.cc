@@ -54,8 +54,8 @@ absl::StatusOr<PinResult> EngineCore::PinPrefix(const PrefixSelector& prefix,
   }
   if (draining_) return ToStatus(MakeError(Reason::kDraining, "the server admits no pins"));
   if (pins_.size() >= options_.max_pins) {
-    return ToStatus(MakeError(Reason::kLimitExceeded, "too many pins",
-                              {{"limit", options_.max_pins}}));
+    return ToStatus(
+        MakeError(Reason::kLimitExceeded, "too many pins", {{"limit", options_.max_pins}}));
   }
   absl::StatusOr<NodeId> root = RootOf(prefix);
   if (!root.ok()) return root.status();
@@ -63,8 +63,7 @@ absl::StatusOr<PinResult> EngineCore::PinPrefix(const PrefixSelector& prefix,
   for (NodeId node = *root; node != kNoNode;) {
     const auto first = static_cast<uint32_t>(hit.path.size()) * options_.block_tokens;
     if (first + options_.block_tokens > prefix.tokens.size()) break;
-    const std::vector<DigestMark> marks =
-        MarksOf(prefix.digests, first, options_.block_tokens);
+    const std::vector<DigestMark> marks = MarksOf(prefix.digests, first, options_.block_tokens);
     node = tree_.FindChild(node, {prefix.tokens.data() + first, options_.block_tokens, marks});
     if (node != kNoNode && tree_.Get(node).owner == kNoWorker) {
       hit.path.push_back(node);
@@ -88,7 +87,8 @@ absl::StatusOr<PinResult> EngineCore::PinPrefix(const PrefixSelector& prefix,
   if (idle + claimed_ > open) {
     ++counters_.shortages;
     return ToStatus(MakeError(Reason::kPoolExhausted, "the blocks are promised to sequences",
-                              {{"needed", idle}, {"free", pool_.OpenFree()},
+                              {{"needed", idle},
+                               {"free", pool_.OpenFree()},
                                {"evictable", pool_.OpenEvictable()},
                                {"claimed_by_others", claimed_}}));
   }

@@ -9,8 +9,8 @@ namespace quire {
 
 // --- Truncate ---
 
-// A shorter sequence needs the blocks in the window behind its new length; those that left the table
-// may still be in the tree.
+// A shorter sequence needs the blocks in the window behind its new length; those that left the
+// table may still be in the tree.
 Error EngineCore::CheckWindow(const Sequence& sequence, uint32_t length) {
   const auto missing_at = [&](uint32_t group, uint32_t index) {
     if (index >= sequence.window_start[group]) return false;
@@ -23,8 +23,8 @@ Error EngineCore::CheckWindow(const Sequence& sequence, uint32_t length) {
   const auto missing_before = [&](uint32_t tokens, uint32_t& missing) {
     for (uint32_t group = 0; group < groups(); ++group) {
       if (!IsWindow(group)) continue;
-      const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, tokens,
-                                              options_.block_tokens);
+      const uint32_t first =
+          FirstNeededBlock(options_.groups[group].window_tokens, tokens, options_.block_tokens);
       for (uint32_t i = std::min(BlocksFor(tokens), sequence.window_start[group]); i-- > first;) {
         if (missing_at(group, i)) {
           missing = i;
@@ -48,8 +48,8 @@ void EngineCore::ReattachWindow(Sequence& sequence, uint32_t length) {
     if (!IsWindow(group)) continue;
     const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
                                             options_.block_tokens, options_.window_slack_tokens);
-    const uint32_t hard_first = FirstNeededBlock(options_.groups[group].window_tokens, length,
-                                                 options_.block_tokens);
+    const uint32_t hard_first =
+        FirstNeededBlock(options_.groups[group].window_tokens, length, options_.block_tokens);
     const uint32_t end = std::min(BlocksFor(length), sequence.window_start[group]);
     NodeId node = sequence.node;
     for (uint32_t depth = sequence.sealed; depth > end; --depth) node = tree_.Get(node).parent;
@@ -119,7 +119,8 @@ void EngineCore::Shorten(Sequence& sequence, uint32_t length) {
 // Tokens that enter later are plain.
 void EngineCore::CutDigests(Sequence& sequence, uint32_t length) {
   for (DigestRange& range : sequence.digests) range.end = std::min(range.end, length);
-  std::erase_if(sequence.digests, [](const DigestRange& range) { return range.start >= range.end; });
+  std::erase_if(sequence.digests,
+                [](const DigestRange& range) { return range.start >= range.end; });
 }
 
 // --- Releasing table entries ---

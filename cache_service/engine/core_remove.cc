@@ -90,7 +90,8 @@ void EngineCore::TakeOut(BlockId block) {
   pool_.Settle(block);
 }
 
-// Removes the node and all below it; returns the number of blocks. Held ones stay with their holders.
+// Removes the node and all below it; returns the number of blocks. Held ones stay with their
+// holders.
 uint64_t EngineCore::RemoveSubtree(NodeId top, EvictionReason reason) {
   std::vector<NodeId> order = {top};
   for (size_t i = 0; i < order.size(); ++i) {

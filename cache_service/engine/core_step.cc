@@ -2,100 +2,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/overloaded.h"
+#include "cache_service/engine/step_identity.h"
 
 namespace quire {
 namespace {
 
-template <typename... Types>
-struct Overloaded : Types... {
-  using Types::operator()...;
-};
-template <typename... Types>
-Overloaded(Types...) -> Overloaded<Types...>;
-
-template <typename T>
-absl::Span<const T> AsSpan(std::span<const T> span) {
-  return absl::Span<const T>(span.data(), span.size());
-}
-
-template <typename H>
-H HashRanges(H state, const std::vector<RetentionRange>& ranges) {
-  for (const RetentionRange& range : ranges) {
-    state = H::combine(std::move(state), range.start, range.end, range.priority,
-                       range.duration.value_or(Duration(-1)).count());
-  }
-  return H::combine(std::move(state), ranges.size());
-}
-
-template <typename H>
-H HashBegin(H state, const BeginOp& op) {
-  state = H::combine(std::move(state), op.sequence, AsSpan(op.tokens), op.recompute_tail,
-                     op.allocate_tokens.has_value(), op.allocate_tokens.value_or(0),
-                     op.skip_cache_read, op.reserve_tokens, op.reserve_sequences);
-  const NamespaceParts& parts = op.namespace_parts;
-  state = H::combine(std::move(state), parts.adapter, parts.salt, parts.tenant,
-                     parts.weights_version, op.digests.size());
-  for (const DigestRange& range : op.digests) {
-    state = H::combine(std::move(state), range.start, range.end, range.digest);
-  }
-  return HashRanges(std::move(state), op.retention);
-}
-
-// Identity of a step's operations: a repeat must have the same.
-struct OperationsIdentity {
-  const StepParams& params;
-
-  template <typename H>
-  friend H AbslHashValue(H state, const OperationsIdentity& identity) {
-    state = H::combine(std::move(state), identity.params.all_or_nothing,
-                       identity.params.operations.size());
-    for (const Operation& operation : identity.params.operations) {
-      state = H::combine(std::move(state), operation.index());
-      state = std::visit(
-          Overloaded{
-              [&](const BeginOp& op) { return HashBegin(std::move(state), op); },
-              [&](const AdvanceOp& op) {
-                return H::combine(std::move(state), AsSpan(op.sequences),
-                                  AsSpan(op.start_lengths), AsSpan(op.tokens),
-                                  AsSpan(op.token_counts), op.ahead, AsSpan(op.aheads));
-              },
-              [&](const ExtendOp& op) {
-                return H::combine(std::move(state), op.sequence, op.start_length, op.slots);
-              },
-              [&](const CommitOp& op) {
-                return H::combine(std::move(state), op.sequence, op.start_length,
-                                  op.committed_length);
-              },
-              [&](const ForkOp& op) {
-                return H::combine(std::move(state), op.sequence, op.start_length,
-                                  AsSpan(op.children));
-              },
-              [&](const TruncateOp& op) {
-                return H::combine(std::move(state), op.sequence, op.start_length, op.length);
-              },
-              [&](const FinishOp& op) {
-                return HashRanges(H::combine(std::move(state), op.sequence, op.drop),
-                                  op.retention);
-              }},
-          operation);
-    }
-    return state;
-  }
-};
-
-uint64_t Fingerprint(const StepParams& params) {
-  return absl::Hash<OperationsIdentity>()(OperationsIdentity{params});
-}
-
 Error OutOfOrder(const StepParams& params, const WorkerState& worker) {
-  return MakeError(Reason::kStepOutOfOrder,
-                   absl::StrCat("step ", params.step, " is out of order, expected ",
-                                worker.last_step + 1),
-                   {{"step", params.step}, {"expected_step", worker.last_step + 1}});
+  return MakeError(
+      Reason::kStepOutOfOrder,
+      absl::StrCat("step ", params.step, " is out of order, expected ", worker.last_step + 1),
+      {{"step", params.step}, {"expected_step", worker.last_step + 1}});
 }
 
 }  // namespace
@@ -103,17 +22,16 @@ Error OutOfOrder(const StepParams& params, const WorkerState& worker) {
 Error EngineCore::CheckStep(const StepParams& params, WorkerState& worker) {
   if (params.step == 0) return InvalidArgument("step", "steps count from 1");
   if (params.applied_step >= params.step || params.completed_step > params.applied_step) {
-    return InvalidArgument("applied_step",
-                           "completed_step <= applied_step < step does not hold",
+    return InvalidArgument("applied_step", "completed_step <= applied_step < step does not hold",
                            {{"completed_step", params.completed_step},
                             {"applied_step", params.applied_step},
                             {"step", params.step}});
   }
   if (params.step > worker.last_step + 1) return OutOfOrder(params, worker);
   if (params.step - params.applied_step > options_.max_steps_in_flight) {
-    return InvalidArgument("applied_step", "too many steps in flight",
-                           {{"limit", options_.max_steps_in_flight},
-                            {"given", params.step - params.applied_step}});
+    return InvalidArgument(
+        "applied_step", "too many steps in flight",
+        {{"limit", options_.max_steps_in_flight}, {"given", params.step - params.applied_step}});
   }
   if (!worker.mapped && worker.map_memory && options_.memory == PoolMemoryKind::kShared &&
       seams_.mappings != nullptr) {
@@ -203,12 +121,12 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepPar
 absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::RepeatStep(const StepParams& params,
                                                                          WorkerState& worker) {
   if (params.applied_step >= params.step || params.completed_step > params.applied_step) {
-    return ToStatus(InvalidArgument("applied_step",
-                                    "completed_step <= applied_step < step does not hold"));
+    return ToStatus(
+        InvalidArgument("applied_step", "completed_step <= applied_step < step does not hold"));
   }
-  const auto stored = std::find_if(
-      worker.answers.begin(), worker.answers.end(),
-      [&](const StoredAnswer& answer) { return answer.step == params.step; });
+  const auto stored =
+      std::find_if(worker.answers.begin(), worker.answers.end(),
+                   [&](const StoredAnswer& answer) { return answer.step == params.step; });
   if (stored == worker.answers.end()) {
     ++counters_.steps_refused;
     return ToStatus(OutOfOrder(params, worker));
@@ -275,11 +193,10 @@ Error EngineCore::RunOperation(const Operation& operation) {
 
 // The sequence that an operation names, if it exists.
 const Sequence* EngineCore::NamedSequence(const Operation& operation) {
-  return std::visit(Overloaded{[](const AdvanceOp&) -> const Sequence* { return nullptr; },
-                               [&](const auto& op) -> const Sequence* {
-                                 return Find(op.sequence);
-                               }},
-                    operation);
+  return std::visit(
+      Overloaded{[](const AdvanceOp&) -> const Sequence* { return nullptr; },
+                 [&](const auto& op) -> const Sequence* { return Find(op.sequence); }},
+      operation);
 }
 
 void EngineCore::FailOperation(Error error, const Sequence* sequence, uint32_t entry,
@@ -401,11 +318,10 @@ void EngineCore::AppendTable(const Sequence& sequence, uint32_t group) {
 PoolCounts EngineCore::CountsFor(const WorkerState& worker) const {
   PoolCounts counts;
   counts.free = static_cast<uint32_t>(pool_.OpenFree() + pool_.OwnFree(worker.slot));
-  counts.evictable =
-      static_cast<uint32_t>(pool_.OpenEvictable() + pool_.OwnEvictable(worker.slot));
-  counts.fenced = static_cast<uint32_t>(pool_.CountIn(BlockState::kFenced) -
-                                        pool_.OwnFree(worker.slot) -
-                                        pool_.OwnEvictable(worker.slot));
+  counts.evictable = static_cast<uint32_t>(pool_.OpenEvictable() + pool_.OwnEvictable(worker.slot));
+  counts.fenced =
+      static_cast<uint32_t>(pool_.CountIn(BlockState::kFenced) - pool_.OwnFree(worker.slot) -
+                            pool_.OwnEvictable(worker.slot));
   return counts;
 }
 
@@ -422,11 +338,11 @@ Sequence* EngineCore::FindAt(SequenceHandle handle, uint32_t start_length, Error
     return nullptr;
   }
   if (sequence->length != start_length) {
-    error = MakeError(Reason::kLengthMismatch,
-                      absl::StrCat("sequence ", handle, " has length ", sequence->length,
-                                   ", the operation starts from ", start_length),
-                      {{"sequence", handle}, {"length", sequence->length},
-                       {"start_length", start_length}});
+    error = MakeError(
+        Reason::kLengthMismatch,
+        absl::StrCat("sequence ", handle, " has length ", sequence->length,
+                     ", the operation starts from ", start_length),
+        {{"sequence", handle}, {"length", sequence->length}, {"start_length", start_length}});
     return nullptr;
   }
   return sequence;
@@ -447,8 +363,8 @@ void EngineCore::SaveSequence(Sequence& sequence) {
 ContentView EngineCore::ContentAt(const Sequence& sequence, uint32_t index,
                                   std::vector<DigestMark>& marks) const {
   const uint32_t first = index * options_.block_tokens;
-  ContentView view{sequence.tokens.data() + (first - sequence.token_base), options_.block_tokens,
-                   {}};
+  ContentView view{
+      sequence.tokens.data() + (first - sequence.token_base), options_.block_tokens, {}};
   if (!sequence.digests.empty()) {
     marks = MarksOf(sequence.digests, first, options_.block_tokens);
     view.marks = marks;

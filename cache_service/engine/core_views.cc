@@ -83,13 +83,12 @@ std::vector<SequenceView> EngineCore::ListSequences(std::string_view name) {
   return views;
 }
 
-absl::StatusOr<SequenceView> EngineCore::GetSequence(std::string_view name,
-                                                     SequenceHandle handle) {
+absl::StatusOr<SequenceView> EngineCore::GetSequence(std::string_view name, SequenceHandle handle) {
   ApplyDue();
   const auto worker = worker_names_.find(std::string(name));
   if (worker == worker_names_.end()) {
-    return ToStatus(MakeError(Reason::kWorkerNotFound,
-                              absl::StrCat("no worker \"", std::string(name), "\"")));
+    return ToStatus(
+        MakeError(Reason::kWorkerNotFound, absl::StrCat("no worker \"", std::string(name), "\"")));
   }
   const auto& sequences = workers_[worker->second]->sequences;
   const auto found = sequences.find(handle);
@@ -130,10 +129,14 @@ EngineStats EngineCore::Stats() {
   stats.block_count = pool_.size();
   stats.block_bytes = options_.block_bytes;
   stats.block_tokens = options_.block_tokens;
-  stats.blocks = {pool_.CountIn(BlockState::kFree),        pool_.CountIn(BlockState::kFenced),
-                  pool_.CountIn(BlockState::kQuarantined), pool_.CountIn(BlockState::kFilling),
-                  pool_.CountIn(BlockState::kPending),     pool_.CountIn(BlockState::kReferenced),
-                  pool_.CountIn(BlockState::kIdle),        pool_.CountIn(BlockState::kBad),
+  stats.blocks = {pool_.CountIn(BlockState::kFree),
+                  pool_.CountIn(BlockState::kFenced),
+                  pool_.CountIn(BlockState::kQuarantined),
+                  pool_.CountIn(BlockState::kFilling),
+                  pool_.CountIn(BlockState::kPending),
+                  pool_.CountIn(BlockState::kReferenced),
+                  pool_.CountIn(BlockState::kIdle),
+                  pool_.CountIn(BlockState::kBad),
                   pool_.dead()};
   stats.sequences = live_sequences_;
   stats.waiters = waiters_.size();

@@ -1,8 +1,8 @@
 // What keeps window blocks: the leaves behind whose hit position they lie (E1).
 //
-// A window block may not be evicted while a leaf needs it, and does not count as evictable while that
-// leaf is held. Both numbers are kept per node and group, and change only when a node becomes or stops
-// being a leaf, or a leaf becomes or stops being held.
+// A window block may not be evicted while a leaf needs it, and does not count as evictable while
+// that leaf is held. Both numbers are kept per node and group, and change only when a node becomes
+// or stops being a leaf, or a leaf becomes or stops being held.
 #include "cache_service/engine/engine_core.h"
 
 namespace quire {
@@ -64,9 +64,9 @@ void EngineCore::Protect(NodeId leaf, int leaves, int held_leaves) {
   const uint32_t depth = tree_.Get(leaf).depth;
   for (uint32_t group = 0; group < groups(); ++group) {
     if (!IsWindow(group)) continue;
-    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens,
-                                            (depth + 1) * options_.block_tokens,
-                                            options_.block_tokens);
+    const uint32_t first =
+        FirstNeededBlock(options_.groups[group].window_tokens, (depth + 1) * options_.block_tokens,
+                         options_.block_tokens);
     NodeId node = leaf;
     for (uint32_t i = depth + 1; i-- > first; node = tree_.Get(node).parent) {
       const uint64_t key = ProtectionKey(node, group);

@@ -9,8 +9,8 @@ EngineCore::EngineCore(const EngineOptions& options, const Clock& clock, const E
       clock_(clock),
       seams_(seams),
       pool_(options.block_count, &journal_, this),
-      tree_(options.block_count, options.block_tokens,
-            static_cast<uint32_t>(options.groups.size()), &journal_),
+      tree_(options.block_count, options.block_tokens, static_cast<uint32_t>(options.groups.size()),
+            &journal_),
       start_(clock.Now()),
       now_(start_) {
   const auto is_window = [](const GroupSpec& group) { return group.is_window(); };

@@ -1,8 +1,9 @@
 // The engine without its lock: all rules of one pool over pool, tree, workers and sequences.
 //
-// Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are spread
-// over one source file per operation: core_step, core_hit, core_begin, core_grow, core_commit, core_windows,
-// core_fork, core_release, core_lease, core_remove, core_pins, core_views, core_content.
+// Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are
+// spread over one source file per operation: core_step, core_hit, core_begin, core_grow,
+// core_commit, core_windows, core_fork, core_release, core_lease, core_remove, core_pins,
+// core_views, core_content.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 
@@ -217,7 +218,8 @@ class EngineCore : private BlockingListener {
   void ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group);
 
   // --- core_windows.cc ---
-  // Brings the protection of window blocks behind `node` up to date with whether it is a leaf and held.
+  // Brings the protection of window blocks behind `node` up to date with whether it is a leaf and
+  // held.
   void LeafChanged(NodeId node);
   void ForgetLeaf(NodeId node);
   void Protect(NodeId node, int leaves, int held_leaves);
@@ -281,10 +283,13 @@ class EngineCore : private BlockingListener {
   SequenceView ViewOf(const Sequence& sequence, bool tables) const;
 
   uint32_t groups() const { return static_cast<uint32_t>(options_.groups.size()); }
+
   bool IsWindow(uint32_t group) const { return options_.groups[group].is_window(); }
+
   uint32_t BlocksFor(uint64_t tokens) const {
     return static_cast<uint32_t>((tokens + options_.block_tokens - 1) / options_.block_tokens);
   }
+
   // Key of the content that a sequence has at a block index it still has tokens for.
   ContentView ContentAt(const Sequence& sequence, uint32_t index,
                         std::vector<DigestMark>& marks) const;
@@ -331,6 +336,7 @@ class EngineCore : private BlockingListener {
     uint32_t leaves = 0;
     uint32_t held_leaves = 0;
   };
+
   absl::flat_hash_map<uint64_t, Protection> protection_;
   absl::flat_hash_map<NodeId, uint8_t> leaf_state_;
   // Nodes whose blockers became none or some, waiting to be looked at: a chain may be long.

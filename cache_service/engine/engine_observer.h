@@ -25,8 +25,8 @@ class EngineObserver {
   virtual void OnFinding(const AuditFinding& /*finding*/) {}
 };
 
-// Whether some process still maps the pool under a lease. Called under the engine's lock, so it must
-// not block for long.
+// Whether some process still maps the pool under a lease. Called under the engine's lock, so it
+// must not block for long.
 class MappingEvidence {
  public:
   virtual ~MappingEvidence() = default;
@@ -40,12 +40,14 @@ class MappingEvidence {
 class BlockContents {
  public:
   virtual ~BlockContents() = default;
+
   // 128-bit checksum of a whole block. Called without the engine's lock; thread-safe.
   struct Checksum {
     uint64_t low = 0;
     uint64_t high = 0;
     friend bool operator==(const Checksum&, const Checksum&) = default;
   };
+
   virtual Checksum ChecksumOf(BlockId block, uint32_t group) = 0;
 };
 

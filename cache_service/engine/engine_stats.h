@@ -32,7 +32,8 @@ struct BlockStateCounts {
   friend bool operator==(const BlockStateCounts&, const BlockStateCounts&) = default;
 };
 
-// Exponential histogram of nanoseconds or plain numbers: bucket i counts values < 2^i, the last all.
+// Exponential histogram of nanoseconds or plain numbers: bucket i counts values < 2^i, the last
+// all.
 struct PowerHistogram {
   static constexpr int kBuckets = 48;
   std::array<uint64_t, kBuckets> counts{};

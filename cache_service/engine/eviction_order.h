@@ -1,9 +1,10 @@
-// Order in which hold-free blocks are evicted: dead ones first, then by priority band, then by last use.
+// Order in which hold-free blocks are evicted: dead ones first, then by priority band, then by last
+// use.
 //
-// Blocks mostly become idle in the order of their last use, so a band is a linked list that is appended
-// to in O(1). What arrives out of order (expired retention, steps of several workers that complete
-// late) is placed by a short walk from either end, or else in a heap beside the list. The next victim
-// is the older of list head and heap top: O(1), or O(log n) of the heap. Nothing scans.
+// Blocks mostly become idle in the order of their last use, so a band is a linked list that is
+// appended to in O(1). What arrives out of order (expired retention, steps of several workers that
+// complete late) is placed by a short walk from either end, or else in a heap beside the list. The
+// next victim is the older of list head and heap top: O(1), or O(log n) of the heap. Nothing scans.
 //
 // Not thread-safe; the links live in the Block records.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_EVICTION_ORDER_H_
@@ -36,6 +37,7 @@ class EvictionOrder {
 
   // First in the order, or kNoBlock.
   BlockId First() const;
+
   bool empty() const { return used_bands_[0] == 0 && used_bands_[1] == 0; }
 
   // True if `a` goes before `b`.

@@ -71,13 +71,13 @@ void InvariantChecker::CheckWorkers() {
       ++sequences;
     }
     if (entries != worker->table_entries) {
-      Report(3, std::nullopt, worker->name, absl::StrCat("counts ", worker->table_entries,
-                                                         " table entries, has ", entries));
+      Report(3, std::nullopt, worker->name,
+             absl::StrCat("counts ", worker->table_entries, " table entries, has ", entries));
     }
   }
   if (sequences != core_.live_sequences_) {
-    Report(6, std::nullopt, "engine", absl::StrCat("counts ", core_.live_sequences_,
-                                                   " sequences, has ", sequences));
+    Report(6, std::nullopt, "engine",
+           absl::StrCat("counts ", core_.live_sequences_, " sequences, has ", sequences));
   }
 }
 
@@ -85,9 +85,9 @@ void InvariantChecker::CheckSequence(const WorkerState& worker, const Sequence& 
   const std::string owner = OwnerOf(worker, sequence);
   if (sequence.worker != worker.slot) Report(6, std::nullopt, owner, "names another worker");
   if (sequence.committed > sequence.length || sequence.length > sequence.reserved) {
-    Report(7, std::nullopt, owner, absl::StrCat("committed ", sequence.committed, ", length ",
-                                                sequence.length, ", reserved ",
-                                                sequence.reserved, " are out of order"));
+    Report(7, std::nullopt, owner,
+           absl::StrCat("committed ", sequence.committed, ", length ", sequence.length,
+                        ", reserved ", sequence.reserved, " are out of order"));
   }
   for (uint32_t group = 0; group < core_.groups(); ++group) CheckTable(sequence, group, owner);
   CheckPath(sequence, owner);
@@ -98,14 +98,16 @@ void InvariantChecker::CheckTable(const Sequence& sequence, uint32_t group,
   const std::vector<BlockId>& table = sequence.tables[group];
   const uint32_t expected = core_.BlocksFor(std::max(sequence.length, sequence.reserved));
   if (table.size() != expected) {
-    Report(7, std::nullopt, owner, absl::StrCat("table of group ", group, " has ", table.size(),
-                                                " entries, expected ", expected));
+    Report(7, std::nullopt, owner,
+           absl::StrCat("table of group ", group, " has ", table.size(), " entries, expected ",
+                        expected));
   }
   for (uint32_t i = 0; i < table.size(); ++i) {
     const bool left = i < sequence.window_start[group];
     if (left != (table[i] == kNoBlock)) {
-      Report(7, std::nullopt, owner, absl::StrCat("entry ", i, " of group ", group,
-                                                  left ? " should have left" : " is a hole"));
+      Report(7, std::nullopt, owner,
+             absl::StrCat("entry ", i, " of group ", group,
+                          left ? " should have left" : " is a hole"));
     }
     if (table[i] == kNoBlock) continue;
     if (Index(table[i]) >= uses_.size()) {
@@ -205,8 +207,9 @@ void InvariantChecker::CheckBlockers() {
     const BlockId block = tree.BlockOf(node, core_.full_group_);
     const bool blocked = block != kNoBlock && core_.pool_.Get(block).Has(kBlockedFlag);
     if (tree.Get(node).blockers != blockers[node] || blocked != (blockers[node] > 0)) {
-      Report(5, block, "tree", absl::StrCat("counts ", tree.Get(node).blockers,
-                                            " blocked children, has ", blockers[node]));
+      Report(5, block, "tree",
+             absl::StrCat("counts ", tree.Get(node).blockers, " blocked children, has ",
+                          blockers[node]));
     }
   }
 }
@@ -242,16 +245,17 @@ void InvariantChecker::CheckBlock(BlockId id) {
   const Uses& uses = uses_[Index(id)];
   if (block.state != BlockPool::StateOf(block)) Report(1, id, "pool", "the state is not current");
   if (block.table_refs != uses.tables) {
-    Report(3, id, "pool", absl::StrCat("counts ", block.table_refs, " table references, has ",
-                                       uses.tables));
+    Report(3, id, "pool",
+           absl::StrCat("counts ", block.table_refs, " table references, has ", uses.tables));
   }
   if (block.holds != uses.holds) {
     Report(3, id, "pool", absl::StrCat("counts ", block.holds, " holds, has ", uses.holds));
   }
   const bool fresh = Index(id) >= core_.pool_.fresh_;
   const auto kind = BlockPool::KindOf(block);
-  if (!fresh && (kind != BlockPool::PlacedKind(block) ||
-                 (kind != BlockPool::ListKind::kNone && block.place_worker != block.fence_worker))) {
+  if (!fresh &&
+      (kind != BlockPool::PlacedKind(block) ||
+       (kind != BlockPool::ListKind::kNone && block.place_worker != block.fence_worker))) {
     Report(1, id, "pool", "is in the wrong list");
   }
   if (block.node != kNoNode && !block.Has(kVariantFlag) &&
@@ -280,9 +284,9 @@ void InvariantChecker::CheckCounts() {
   }
   for (int state = 0; state < kBlockStates; ++state) {
     if (states[state] != pool.CountIn(static_cast<BlockState>(state))) {
-      Report(2, std::nullopt, "pool", absl::StrCat("state ", state, " counts ",
-                                                   pool.CountIn(static_cast<BlockState>(state)),
-                                                   ", has ", states[state]));
+      Report(2, std::nullopt, "pool",
+             absl::StrCat("state ", state, " counts ", pool.CountIn(static_cast<BlockState>(state)),
+                          ", has ", states[state]));
     }
   }
   if (free != pool.OpenFree() || evictable != pool.OpenEvictable()) {
@@ -301,9 +305,9 @@ void InvariantChecker::CheckClaims() {
     available += core_.pool_.OwnFree(worker->slot) + core_.pool_.OwnEvictable(worker->slot);
   }
   if (claimed != core_.claimed_ || claimed > available) {
-    Report(3, std::nullopt, "claims", absl::StrCat("claims of ", claimed, " blocks (counted ",
-                                                   core_.claimed_, ") exceed the ", available,
-                                                   " free and evictable ones"));
+    Report(3, std::nullopt, "claims",
+           absl::StrCat("claims of ", claimed, " blocks (counted ", core_.claimed_, ") exceed the ",
+                        available, " free and evictable ones"));
   }
 }
 
@@ -317,9 +321,9 @@ void InvariantChecker::CheckProtection() {
     const int expected = int{leaf} + 2 * int{held};
     const int recorded = found == core_.leaf_state_.end() ? 0 : found->second;
     if (expected != recorded) {
-      Report(5, std::nullopt, "tree",
-             absl::StrCat("node ", node, " protects its window as ", recorded, ", not as ",
-                          expected));
+      Report(
+          5, std::nullopt, "tree",
+          absl::StrCat("node ", node, " protects its window as ", recorded, ", not as ", expected));
     }
   }
 }

@@ -2,7 +2,8 @@
 //
 // (1) each block is in exactly one state, and in the list that its state implies
 // (2) the counts by state sum to the pool
-// (3) a block's holds equal the tables, pins, copies and incomplete releases that name it, and claims
+// (3) a block's holds equal the tables, pins, copies and incomplete releases that name it, and
+// claims
 //     never exceed free + evictable
 // (4) in the tree implies sealed
 // (5) in full-attention groups a resident block's parent is resident

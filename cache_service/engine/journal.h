@@ -1,7 +1,7 @@
 // Undo log of one all-or-nothing step.
 //
-// While active, code that changes engine state first saves what it overwrites; Rollback restores it in
-// reverse order, bit for bit. While inactive, saving is one branch. Not thread-safe.
+// While active, code that changes engine state first saves what it overwrites; Rollback restores it
+// in reverse order, bit for bit. While inactive, saving is one branch. Not thread-safe.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_JOURNAL_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_JOURNAL_H_
 

@@ -31,10 +31,10 @@ struct GroupPlan {
 };
 
 // Splits the layers of each window into groups of equal layer count, so that a block of every group
-// has the same bytes. Chooses the fewest groups whose padding is at most 1/16 of the layers, and for
-// these the least padding; one window gives one group. layer_windows[i] is the window of model layer
-// i (0: full). Full groups come first, then rising windows; layers keep their order.
-// Errors: INVALID_ARGUMENT for no layers or more than 1,024.
+// has the same bytes. Chooses the fewest groups whose padding is at most 1/16 of the layers, and
+// for these the least padding; one window gives one group. layer_windows[i] is the window of model
+// layer i (0: full). Full groups come first, then rising windows; layers keep their order. Errors:
+// INVALID_ARGUMENT for no layers or more than 1,024.
 absl::StatusOr<GroupPlan> PlanGroups(std::span<const uint32_t> layer_windows);
 
 // Index of the first block that the window behind `length` touches: the blocks a sequence of

@@ -13,7 +13,8 @@ const std::vector<NodeVariant>& NoVariants() {
   return *none;
 }
 
-// Order of contents of which `b` may be shorter than a block: a start goes before what continues it.
+// Order of contents of which `b` may be shorter than a block: a start goes before what continues
+// it.
 int CompareStart(const ContentView& a, const ContentView& b) {
   if (a.count == b.count) return CompareContent(a, b);
   ContentView a_start = a;

@@ -2,12 +2,12 @@
 //
 // A node stands for one block position with its content; the path from its root (one per namespace)
 // spells all tokens before it. Content is compared token by token, there is no hash that could
-// collide. A node with one child points at it; with more, the children are kept in content order, so
-// that an exact match and the longest partial match are both found in O(log children).
+// collide. A node with one child points at it; with more, the children are kept in content order,
+// so that an exact match and the longest partial match are both found in O(log children).
 //
-// A node carries one block per layer group: of the tree at large (owner kNoWorker), or of the one worker
-// whose step with them is not complete. Blocks of further workers that computed the same content
-// meanwhile are kept beside it as variants. Not thread-safe; CacheEngine locks.
+// A node carries one block per layer group: of the tree at large (owner kNoWorker), or of the one
+// worker whose step with them is not complete. Blocks of further workers that computed the same
+// content meanwhile are kept beside it as variants. Not thread-safe; CacheEngine locks.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_PREFIX_TREE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_PREFIX_TREE_H_
 
@@ -67,20 +67,26 @@ class PrefixTree {
   // --- Roots ---
   NodeId FindRoot(std::string_view key) const;
   NodeId GetRoot(std::string_view key);
+
   uint64_t roots() const { return roots_.size(); }
+
   // Removes a root without children that no sequence uses.
   void UseRoot(NodeId root);
   void ReleaseRoot(NodeId root);
 
   // --- Reading ---
   const Node& Get(NodeId node) const { return nodes_[node]; }
+
   bool IsRoot(NodeId node) const { return nodes_[node].depth == kRootDepth; }
+
   ContentView ContentOf(NodeId node) const;
+
   // Asks the processor for what a look at `node` will read.
   void Prefetch(NodeId node) const {
     __builtin_prefetch(&nodes_[node]);
     __builtin_prefetch(TokensOf(node));
   }
+
   NodeId FindChild(NodeId parent, const ContentView& content) const;
   // Children by falling common length with `content`, while it is positive; `visit` returns true to
   // stop. Content may be shorter than a block.
@@ -91,7 +97,9 @@ class PrefixTree {
   BlockId BlockOf(NodeId node, uint32_t group) const;
   // Index of the variant of `worker`, or null.
   const NodeVariant* VariantOf(NodeId node, WorkerSlot worker) const;
+
   uint64_t nodes() const { return used_; }
+
   NodeId end() const { return fresh_; }
 
   // --- Changing ---
@@ -122,6 +130,7 @@ class PrefixTree {
     bool operator()(const ChildKey& a, const ContentView& b) const;
     bool operator()(const ContentView& a, const ChildKey& b) const;
   };
+
   using Children = absl::btree_set<ChildKey, ChildLess>;
 
   Node& Mut(NodeId node);
@@ -132,10 +141,13 @@ class PrefixTree {
   void InsertChild(NodeId parent, NodeId child);
   void EraseChild(NodeId parent, NodeId child);
   void SaveVariants(NodeId node);
+
   TokenId* TokensOf(NodeId node) { return tokens_[node / kPageNodes].data() + TokenOffset(node); }
+
   const TokenId* TokensOf(NodeId node) const {
     return tokens_[node / kPageNodes].data() + TokenOffset(node);
   }
+
   size_t TokenOffset(NodeId node) const { return size_t{node % kPageNodes} * block_tokens_; }
 
   // Tokens and further blocks come in pages, so that the tree can outgrow the pool (paths to window
@@ -148,11 +160,14 @@ class PrefixTree {
   std::vector<ZeroedArray<Node>> node_pages_;
   std::vector<ZeroedArray<TokenId>> tokens_;
   std::vector<ZeroedArray<uint32_t>> more_blocks_;
+
   // View of node_pages_ with one index.
   class NodeView {
    public:
     explicit NodeView(std::vector<ZeroedArray<Node>>* pages) : pages_(pages) {}
+
     Node& operator[](NodeId node) { return (*pages_)[node / kPageNodes][node % kPageNodes]; }
+
     const Node& operator[](NodeId node) const {
       return (*pages_)[node / kPageNodes][node % kPageNodes];
     }
@@ -160,15 +175,18 @@ class PrefixTree {
    private:
     std::vector<ZeroedArray<Node>>* pages_;
   };
+
   NodeView nodes_{&node_pages_};
   NodeId fresh_ = 1;
   NodeId free_head_ = kNoNode;
   uint64_t used_ = 0;
   absl::flat_hash_map<std::string, NodeId> roots_;
+
   struct RootInfo {
     std::string key;
     uint32_t users = 0;
   };
+
   absl::flat_hash_map<NodeId, RootInfo> root_info_;
   absl::flat_hash_map<NodeId, std::unique_ptr<Children>> children_;
   absl::flat_hash_map<NodeId, std::vector<NodeVariant>> variants_;

@@ -1,7 +1,8 @@
 // Retention durations of blocks and the moments at which they run out.
 //
-// A duration runs from the last use of its block; while the block is held it stands still. Due timers
-// are found through a heap whose stale entries are skipped and dropped now and then. Not thread-safe.
+// A duration runs from the last use of its block; while the block is held it stands still. Due
+// timers are found through a heap whose stale entries are skipped and dropped now and then. Not
+// thread-safe.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_RETENTION_TIMERS_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_RETENTION_TIMERS_H_
 

@@ -30,7 +30,8 @@ struct Claim {
   uint64_t remaining = 0;
 };
 
-// committed <= length <= reserved; every table has ceil(max(length, reserved) / block_tokens) entries.
+// committed <= length <= reserved; every table has ceil(max(length, reserved) / block_tokens)
+// entries.
 struct Sequence {
   SequenceHandle handle = 0;
   WorkerSlot worker = kNoWorker;

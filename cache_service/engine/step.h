@@ -155,11 +155,11 @@ struct PoolCounts {
   friend bool operator==(const PoolCounts&, const PoolCounts&) = default;
 };
 
-// What changed. Tables follow from operations and runs together: a begin's runs list its whole table; a
-// fork's child starts with the entries that the parent has at that place in the list, up to the block of
-// the child's last token, and its first run, which names that block, marks the place; truncate shrinks the
-// table to ceil(length / block_tokens) entries and finish drops it without a run; a window exit is an
-// entry kNoBlock.
+// What changed. Tables follow from operations and runs together: a begin's runs list its whole
+// table; a fork's child starts with the entries that the parent has at that place in the list, up
+// to the block of the child's last token, and its first run, which names that block, marks the
+// place; truncate shrinks the table to ceil(length / block_tokens) entries and finish drops it
+// without a run; a window exit is an entry kNoBlock.
 struct StepResult {
   StepNumber step = 0;
   // In the order in which they happened.

@@ -1,5 +1,5 @@
-// A fixed array of zero bytes whose pages the system provides on first touch, so that the records of
-// millions of blocks cost nothing at start.
+// A fixed array of zero bytes whose pages the system provides on first touch, so that the records
+// of millions of blocks cost nothing at start.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ZEROED_ARRAY_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_ZEROED_ARRAY_H_
 
@@ -38,6 +38,7 @@ class ZeroedArray {
   struct Free {
     void operator()(T* data) const { std::free(data); }
   };
+
   std::unique_ptr<T, Free> data_;
   size_t size_ = 0;
 };

@@ -131,7 +131,8 @@ void BenchFamily(Report& report, bool small) {
     state ^= state >> 7;
     state ^= state << 17;
     std::vector<TokenId> tokens = Tokens(static_cast<uint32_t>(state % families), 2560);
-    for (uint32_t t = 2048; t < 2560; ++t) tokens[t] = 0x80000000u + static_cast<uint32_t>(i) * 512 + t;
+    for (uint32_t t = 2048; t < 2560; ++t)
+      tokens[t] = 0x80000000u + static_cast<uint32_t>(i) * 512 + t;
     RunPrompt(worker, static_cast<SequenceHandle>(i) + 1, tokens, times);
   }
   const EngineStats after = engine->Stats();
@@ -140,8 +141,8 @@ void BenchFamily(Report& report, bool small) {
                      static_cast<double>(after.counters.prefix_tokens_queried -
                                          before.counters.prefix_tokens_queried);
   report.Add({"engine/family/hit_rate", hit, "ratio", {}});
-  AddPrompt(report, "family/2.5k/evicting", times,
-            small ? std::nullopt : std::optional<double>(3), std::nullopt);
+  AddPrompt(report, "family/2.5k/evicting", times, small ? std::nullopt : std::optional<double>(3),
+            std::nullopt);
 }
 
 namespace {

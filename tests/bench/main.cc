@@ -23,9 +23,9 @@ struct Workload {
 };
 
 constexpr Workload kWorkloads[] = {
-    {"prompts", quire::bench::BenchPrompts},     {"family", quire::bench::BenchFamily},
-    {"eviction", quire::bench::BenchEviction},   {"retention", quire::bench::BenchRetention},
-    {"decode", quire::bench::BenchDecode},       {"start", quire::bench::BenchPoolSize},
+    {"prompts", quire::bench::BenchPrompts},   {"family", quire::bench::BenchFamily},
+    {"eviction", quire::bench::BenchEviction}, {"retention", quire::bench::BenchRetention},
+    {"decode", quire::bench::BenchDecode},     {"start", quire::bench::BenchPoolSize},
     {"soak", quire::bench::BenchSoak},
 };
 

@@ -24,8 +24,10 @@ struct Result {
 class Report {
  public:
   void Add(Result result);
+
   // Prints a line for each result as it comes in.
   void PrintTo(std::FILE* stream) { stream_ = stream; }
+
   bool AllReached() const;
   // False if the file cannot be written.
   bool WriteJson(const std::string& path) const;
