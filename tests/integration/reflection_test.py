@@ -45,6 +45,11 @@ class ReflectionTest(ServerTestCase):
     def test_services_are_listed(self):
         self.assertLessEqual({CACHE, ADMIN, "grpc.health.v1.Health"}, set(self.client.services()))
 
+    def test_health_is_serving(self):
+        for service in ("", CACHE, ADMIN):
+            answer = self.client.call("grpc.health.v1.Health", "Check", service=service)
+            self.assertEqual(answer.status, 1)
+
     def test_a_sequence_from_begin_to_audit(self):
         self.assertFalse(self.admin("GetPool").pool.layout_known)
         lease = self.attach()
