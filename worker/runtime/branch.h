@@ -40,7 +40,7 @@ struct Branch {
   uint32_t asked_slots = 0;
   // A begin, fork or extend is unanswered: the sequence's length is not certain.
   bool growing = false;
-  // Its growth was refused; asked again at the next retry.
+  // Its growth, or its begin beside other branches, was refused; asked again at the next retry.
   bool stalled = false;
   // Source of the fork, until the fork is answered.
   Branch* parent = nullptr;

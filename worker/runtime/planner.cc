@@ -202,7 +202,7 @@ void Planner::PlanDecode(const std::shared_ptr<RequestRun>& run, Branch& branch,
 }
 
 void Planner::AddBegins(Work& work, TimePoint now, Plan& plan) {
-  if (now < work.begin_at || HasStalled(work)) return;
+  if (now < work.begin_at) return;
   uint32_t sequences = CountSequences(work);
   // Branches of running requests that lost or never had a sequence come before new requests.
   for (const auto& run : work.running) {
@@ -212,6 +212,7 @@ void Planner::AddBegins(Work& work, TimePoint now, Plan& plan) {
       ++sequences;
     }
   }
+  if (HasStalled(work)) return;
   while (!work.waiting.empty() && sequences < options_.max_sequences &&
          plan.step.operation_count() + 1 < pool_.max_operations_per_step) {
     std::shared_ptr<RequestRun> run = std::move(work.waiting.front());

@@ -42,6 +42,8 @@ class RequestRun {
 
   void CountPreemption() { ++result_.preemptions; }
 
+  uint32_t preemptions() const { return result_.preemptions; }
+
   // The first begin's hit.
   void NoteReuse(uint32_t tokens);
 

@@ -14,6 +14,9 @@ namespace {
 // older sequence may be waiting for them.
 constexpr Duration kGiveWay = std::chrono::seconds(1);
 
+// A request that runs alone and had to give way so often will never fit.
+constexpr uint32_t kMostPreemptions = 30;
+
 bool IsShortage(const Error& error) {
   return error.reason == Reason::kPoolExhausted || error.reason == Reason::kLimitExceeded ||
          error.reason == Reason::kQuotaExceeded;
@@ -72,7 +75,7 @@ void Scheduler::OnAnswer(const Issued& issued, const client::StepAnswer& answer)
 void Scheduler::OnBegun(const Issued& issued, const client::BeginResult& result) {
   Branch& branch = *issued.branch;
   branch.state = BranchState::kActive;
-  branch.growing = false;
+  branch.growing = branch.stalled = false;
   branch.entered = branch.asked_slots = result.length;
   branch.computed = branch.committed = result.reused_tokens;
   stuck_since_ = TimePoint::max();
@@ -102,7 +105,11 @@ void Scheduler::OnBeginFailed(const Issued& issued, const Error& error) {
   const bool holds_nothing =
       std::none_of(run->branches().begin(), run->branches().end(),
                    [](const auto& branch) { return branch->has_sequence(); });
-  if (!holds_nothing) return;
+  if (!holds_nothing) {
+    // The request's other branches may be waiting for this one.
+    issued.branch->stalled = true;
+    return;
+  }
   if (const auto found = std::find(work_.running.begin(), work_.running.end(), run);
       found != work_.running.end()) {
     work_.running.erase(found);
@@ -181,13 +188,19 @@ void Scheduler::RelieveShortage() {
   if (releases_in_flight_ > 0 || !work_.releases.empty()) return;
   if (std::none_of(work_.running.begin(), work_.running.end(), stalled)) return;
   const TimePoint now = clock_.Now();
+  const std::shared_ptr<RequestRun> youngest = work_.running.back();
   if (work_.running.size() == 1) {
     stuck_since_ = std::min(stuck_since_, now);
     if (now - stuck_since_ < kGiveWay) return;
     stuck_since_ = TimePoint::max();
     work_.begin_at = now + options_.retry_interval;
+    if (youngest->preemptions() >= kMostPreemptions) {
+      Abandon(youngest, absl::ResourceExhaustedError(
+                            absl::StrCat("gave its blocks back ", youngest->preemptions(),
+                                         " times and still does not fit")));
+      return;
+    }
   }
-  const std::shared_ptr<RequestRun> youngest = work_.running.back();
   Preempt(youngest);
 }
 

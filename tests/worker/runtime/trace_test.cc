@@ -33,11 +33,11 @@ class TraceTest : public testing::Test {
 };
 
 TEST_F(TraceTest, ReadsMooncakeLines) {
-  const auto trace = Read(
-      R"({"timestamp": 0, "input_length": 513, "output_length": 7, "hash_ids": [0, 14]})"
-      "\n\n"
-      R"({"timestamp": 9, "input_length": 5, "output_length": 1, "hash_ids": [3]})"
-      "\n");
+  const auto trace =
+      Read(R"({"timestamp": 0, "input_length": 513, "output_length": 7, "hash_ids": [0, 14]})"
+           "\n\n"
+           R"({"timestamp": 9, "input_length": 5, "output_length": 1, "hash_ids": [3]})"
+           "\n");
   ASSERT_TRUE(trace.ok()) << trace.status();
   ASSERT_THAT(*trace, SizeIs(2));
   EXPECT_EQ((*trace)[0].input_tokens, 513u);

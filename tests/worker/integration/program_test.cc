@@ -1,0 +1,99 @@
+// quire-worker as a user starts it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/worker/integration/server_process.h"
+
+namespace quire {
+namespace {
+
+using testing::HasSubstr;
+
+ProgramResult Worker(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), QUIRE_WORKER);
+  return RunProgram(flags);
+}
+
+TEST(ProgramTest, HelpNamesTheWorkloads) {
+  const ProgramResult help = Worker({"--help"});
+  EXPECT_THAT(help.output, HasSubstr("chat, samples, beam"));
+  EXPECT_THAT(help.output, HasSubstr("--verify"));
+}
+
+TEST(ProgramTest, WrongFlagsAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {{"--workload=dance", "--workload"},
+                                                       {"--dtype=int4", "--dtype"},
+                                                       {"--mode=carrier", "--mode"},
+                                                       {"--head_dim=60", "head_dim 60"},
+                                                       {"--admission=none", "--admission"},
+                                                       {"--workload=trace", "--trace"},
+                                                       {"--users=0", "--users"},
+                                                       {"extra", "extra"}};
+  for (const auto& [flag, message] : cases) {
+    const ProgramResult result = Worker({flag});
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_THAT(result.output, HasSubstr(message));
+  }
+}
+
+TEST(ProgramTest, ChatEndsWithAVerifiedSummary) {
+  ServerProcess server({"--device_memory_bytes=32MiB", "--max_sequence_tokens=1024"});
+  char name[] = "/tmp/qjsonXXXXXX";
+  close(mkstemp(name));
+  const ProgramResult result = Worker({"--server=" + server.address(), "--workload=chat",
+                                       "--requests=40", "--verify", std::string("--json=") + name});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+  EXPECT_THAT(result.output, HasSubstr("prefix hit rate"));
+  const auto json = nlohmann::json::parse(std::ifstream(name), nullptr, false);
+  std::filesystem::remove(name);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["requests"], 40);
+  EXPECT_EQ(json["verification"], "identical");
+  EXPECT_GT(json["prefix_hit_rate"].get<double>(), 0.5);
+}
+
+TEST(ProgramTest, ReplaysATraceWithAndWithoutTheModel) {
+  char name[] = "/tmp/qtraceXXXXXX";
+  close(mkstemp(name));
+  {
+    std::ofstream trace(name);
+    for (int i = 0; i < 6; ++i) {
+      trace << R"({"timestamp": 0, "input_length": 1024, "output_length": 64, "hash_ids": [0, )"
+            << (i % 2 + 1) << "]}\n";
+    }
+  }
+  const std::string flag = std::string("--trace=") + name;
+  {
+    ServerProcess server({"--memory=worker", "--block_count=20", "--block_tokens=512",
+                          "--max_sequence_tokens=8192"});
+    const ProgramResult replay = Worker({"--server=" + server.address(), "--workload=trace", flag,
+                                         "--trace_without_model", "--progress=false"});
+    EXPECT_EQ(replay.exit_code, 0) << replay.output;
+    // The first finds nothing, the second one block, the others both.
+    EXPECT_THAT(replay.output, HasSubstr("0.7500 (9 of 12 blocks)"));
+  }
+  ServerProcess server({"--device_memory_bytes=16MiB", "--max_sequence_tokens=512"});
+  const ProgramResult run = Worker({"--server=" + server.address(), "--workload=trace", flag,
+                                    "--trace_scale=16", "--verify", "--progress=false"});
+  std::filesystem::remove(name);
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("6 finished, 0 failed"));
+  EXPECT_THAT(run.output, HasSubstr("verification: identical"));
+}
+
+TEST(ProgramTest, SaysWhyItCannotAttach) {
+  ServerProcess server({"--device_memory_bytes=4MiB", "--max_sequence_tokens=128",
+                        "--layout=dtype: DTYPE_FP16 kv_heads: 2 head_dim: 64 layer_windows: [0]"});
+  const ProgramResult result = Worker({"--server=" + server.address(), "--requests=1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("layout"));
+}
+
+}  // namespace
+}  // namespace quire
