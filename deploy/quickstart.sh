@@ -261,7 +261,7 @@ show_lines_to_try() {
 
     grpcurl -plaintext -unix $socket list
     grpcurl -plaintext -unix $socket quire.v1.AdminService/ListPools
-    grpcurl -plaintext -unix $socket quire.v1.AdminService/AuditPool
+    grpcurl -plaintext -unix -d '{"content": true}' $socket quire.v1.AdminService/AuditPool
     curl -s http://127.0.0.1:$metrics_port/metrics | grep '^quire_blocks{'
 
 EOF
