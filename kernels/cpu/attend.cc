@@ -6,6 +6,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/gemm-inl.h"
+#include "kernels/cpu/row_io-inl.h"
 #include "kernels/cpu/rows-inl.h"
 #include "kernels/cpu/simd-inl.h"
 #include "kernels/cpu/softmax-inl.h"
@@ -37,48 +38,12 @@ struct Task {
   int64_t HeadOf(int32_t kv_head, int64_t row) const { return kv_head * group + row % group; }
 };
 
-template <typename Load>
-HWY_INLINE void FillRow(float* HWY_RESTRICT to, size_t count, Load load) {
-  for (size_t i = 0; i < count; ++i) to[i] = load(i);
-}
-
-void LoadQuery(const AttentionParams& p, int64_t at, size_t count, float* HWY_RESTRICT to) {
-  const auto* halves = static_cast<const uint16_t*>(p.q) + (p.q_dtype == DType::kF32 ? 0 : at);
-  switch (p.q_dtype) {
-    case DType::kBF16:
-      return FillRow(to, count, [halves](size_t i) { return Bf16ToFloat(halves[i]); });
-    case DType::kF16:
-      return FillRow(to, count, [halves](size_t i) { return Fp16ToFloat(halves[i]); });
-    default: {
-      const float* floats = static_cast<const float*>(p.q) + at;
-      return FillRow(to, count, [floats](size_t i) { return floats[i]; });
-    }
-  }
-}
-
 RowBounds BoundsOf(const Task& task, int64_t row) {
   if (task.shared()) return {0, task.item.kv_end};
   const AttentionMask& mask = task.call.params.mask;
   const int64_t position = task.call.positions[task.TokenOf(row)];
   const int64_t end = mask.causal ? std::min(task.item.kv_end, position + 1) : task.item.kv_end;
   return {mask.window_left < 0 ? 0 : position - mask.window_left, end};
-}
-
-// Puts each pair of vectors into the order of First and Second, or back.
-void SplitEvenOdd(float* row, size_t head_dim) {
-  float even_odd[2 * kLanes];
-  for (size_t i = 0; i + 2 * kLanes <= head_dim; i += 2 * kLanes) {
-    for (size_t j = 0; j < 2 * kLanes; ++j) even_odd[j / 2 + j % 2 * kLanes] = row[i + j];
-    std::copy(even_odd, even_odd + 2 * kLanes, row + i);
-  }
-}
-
-void JoinEvenOdd(float* row, size_t head_dim) {
-  float joined[2 * kLanes];
-  for (size_t i = 0; i + 2 * kLanes <= head_dim; i += 2 * kLanes) {
-    for (size_t j = 0; j < 2 * kLanes; ++j) joined[j] = row[i + j / 2 + j % 2 * kLanes];
-    std::copy(joined, joined + 2 * kLanes, row + i);
-  }
 }
 
 template <DType kType>
@@ -216,22 +181,6 @@ void WalkKeys(const Task& task) {
       WalkTile<kType>(task, {task.head_begin + h, task.scratch.Head(h), rows, view, begin});
     }
   }
-}
-
-template <typename To, typename Convert>
-HWY_INLINE void StoreScaled(const float* HWY_RESTRICT from, size_t count, float factor,
-                            To* HWY_RESTRICT to, Convert convert) {
-  for (size_t i = 0; i < count; ++i) to[i] = convert(from[i] * factor);
-}
-
-void StoreOut(DType dtype, void* out, int64_t at, const float* from, size_t count, float factor) {
-  if (dtype == DType::kF32) {
-    return StoreScaled(from, count, factor, static_cast<float*>(out) + at,
-                       [](float x) { return x; });
-  }
-  auto* halves = static_cast<uint16_t*>(out) + at;
-  if (dtype == DType::kBF16) return StoreScaled(from, count, factor, halves, FloatToBf16);
-  return StoreScaled(from, count, factor, halves, FloatToFp16);
 }
 
 // A finished row: what to multiply the sums by, and the LSE.

@@ -36,8 +36,14 @@ void AddRowForTarget(const std::byte* row, size_t words, const uint64_t* HWY_RES
     sum0 = hn::Add(sum0, product(word, hn::Xor(column, hn::Set(d, start[0]))));
     sum1 = hn::Add(sum1, product(word, hn::Xor(column, hn::Set(d, start[1]))));
   }
-  sums[0] += hn::GetLane(hn::SumOfLanes(d, sum0));
-  sums[1] += hn::GetLane(hn::SumOfLanes(d, sum1));
+  // Not SumOfLanes: its 64-bit sum is a signed one, which may overflow.
+  HWY_ALIGN uint64_t parts[2 * HWY_LANES(uint64_t)];
+  hn::Store(sum0, d, parts);
+  hn::Store(sum1, d, parts + lanes);
+  for (size_t i = 0; i < lanes; ++i) {
+    sums[0] += parts[i];
+    sums[1] += parts[lanes + i];
+  }
 #endif
   for (; c < words; ++c) {
     const uint64_t word = reinterpret_cast<const uint64_t*>(row)[c];

@@ -5,31 +5,20 @@
 // Every case alternates rounds of: read stream over the same pool, multiply-add peak, kernel. The
 // figures are medians of rounds; shares are medians of the ratio within a round. Time is CPU time
 // of the threads, so that other load on the machine disturbs it little.
-#include <sys/mman.h>
-#include <time.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/dtype.h"
-#include "tests/kernels/bench/first_version.h"
-#include "tests/kernels/bench/machine_limits.h"
-#include "tests/kernels/testing/pool_fixture.h"
+#include "tests/kernels/bench/setup.h"
 
 namespace quire::kernels::bench {
 namespace {
-
-using testing::Layout;
-using testing::Random;
-using testing::ShuffledIds;
-using testing::TestPool;
 
 struct Options {
   bool json = false;
@@ -41,139 +30,6 @@ struct Options {
 struct Record {
   std::string name;
   std::vector<std::pair<std::string, double>> numbers;
-};
-
-double CpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double Time(const std::function<void()>& body) {
-  const double start = CpuSeconds();
-  body();
-  return CpuSeconds() - start;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-volatile float sink;
-
-// Per core, from one short run each.
-struct Peaks {
-  double stream_gb;
-  double gfma;
-};
-
-Peaks MeasurePeaks(const TestPool& pool) {
-  constexpr int64_t kRounds = 4000000;
-  const int64_t bytes = std::min<int64_t>(pool.view().bytes, int64_t{256} << 20) / 4096 * 4096;
-  const double read = Time([&] { sink = ReadStream(pool.view().base, bytes); });
-  const double fma = Time([&] { sink = MultiplyAdd(kRounds); });
-  return {1e-9 * static_cast<double>(bytes) / read,
-          1e-9 * static_cast<double>(kRounds * FmaPerRound()) / fma};
-}
-
-void Check(const Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s: %s\n", status.argument().c_str(), status.message().c_str());
-  std::exit(1);
-}
-
-// A pool filled with realistic values and sequences over shuffled blocks of it.
-class Setup {
- public:
-  Setup(const LayoutParams& params, int64_t pool_mib)
-      : pool_(Layout(params), (pool_mib << 20) / Layout(params).block_bytes, false) {
-    madvise(pool_.view().base, static_cast<size_t>(pool_.view().bytes), MADV_HUGEPAGE);
-    Random random(1);
-    pool_.FillBlock(0, random);
-    // Rotated copies of one block: values do not matter, their distribution does.
-    const PagedKvLayout& l = pool_.layout();
-    for (int64_t b = 1; b < pool_.view().num_blocks; ++b) {
-      std::memcpy(pool_.view().base + b * l.block_bytes, pool_.view().base,
-                  static_cast<size_t>(l.content_bytes()));
-    }
-    ids_ = ShuffledIds(pool_.view().num_blocks, random);
-  }
-
-  // `rows` sequences of kv tokens with q new ones each.
-  void SetBatch(int64_t rows, int32_t kv, int32_t q, int32_t q_heads, DType dtype) {
-    const PagedKvLayout& l = pool_.layout();
-    table_.columns = (kv + l.block_tokens() - 1) / l.block_tokens();
-    table_.row_stride = table_.columns;
-    table_.rows = std::min(rows, pool_.view().num_blocks / table_.columns);
-    lens_.assign(static_cast<size_t>(table_.rows), kv);
-    table_.ids = ids_.data();
-    table_.lens = lens_.data();
-    cu_.clear();
-    for (int32_t i = 0; i <= table_.rows; ++i) cu_.push_back(i * q);
-    params_ = {};
-    params_.q_rows = table_.rows * q;
-    params_.q_heads = q_heads;
-    params_.cu_q_lens = cu_.data();
-    const int64_t row = int64_t{q_heads} * l.head_dim;
-    q_.resize(static_cast<size_t>(params_.q_rows * row) * 4);
-    out_.resize(q_.size());
-    Random random(2);
-    for (int64_t i = 0; i < params_.q_rows * row; ++i) {
-      StoreElement(dtype, q_.data(), i, random.Normal());
-    }
-    params_.q = q_.data();
-    params_.out = out_.data();
-    params_.q_dtype = params_.out_dtype = dtype;
-    params_.q_row_stride = params_.out_row_stride = row;
-    params_.q_head_stride = params_.out_head_stride = l.head_dim;
-    params_.scale = 1.0f / std::sqrt(static_cast<float>(l.head_dim));
-    params_.k_scale = params_.v_scale = scales_.data();
-  }
-
-  void Plan(Backend& backend) {
-    Result<AttentionPlan> plan = backend.Plan(pool_.view(), table_, params_, {});
-    Check(plan.status());
-    plan_ = std::move(*plan);
-    workspace_.resize(static_cast<size_t>(plan_.workspace_bytes));
-  }
-
-  void Attend(Backend& backend) {
-    params_.layer = (params_.layer + 1) % pool_.layout().layers;
-    Check(backend.DecodeAttention(pool_.view(), table_, params_, plan_, workspace_));
-  }
-
-  void AttendFirstVersion() { FirstVersionAttention(pool_.view(), table_, params_); }
-
-  // Bytes of K and V that one layer of the batch holds.
-  double KvBytes() const {
-    const PagedKvLayout& l = pool_.layout();
-    return static_cast<double>(table_.rows * lens_[0] * 2 * l.kv_heads * l.row_bytes());
-  }
-
-  double Flops() const {
-    const double n = static_cast<double>(cu_[1]);
-    const double past = static_cast<double>(lens_[0]) - n;
-    return 4.0 * pool_.layout().head_dim * params_.q_heads * static_cast<double>(table_.rows) *
-           (n * past + n * (n + 1) / 2);
-  }
-
-  TestPool& pool() { return pool_; }
-
-  const std::vector<int32_t>& ids() const { return ids_; }
-
- private:
-  TestPool pool_;
-  std::vector<int32_t> ids_;
-  std::vector<int32_t> lens_;
-  std::vector<int32_t> cu_;
-  std::vector<float> scales_ = std::vector<float>(64, 0.5f);
-  std::vector<std::byte> q_;
-  std::vector<std::byte> out_;
-  std::vector<std::byte> workspace_;
-  BlockTableView table_;
-  AttentionParams params_;
-  AttentionPlan plan_;
 };
 
 struct Shape {
@@ -280,7 +136,7 @@ Record BenchCache(const char* name, Setup& setup, double bytes, const Options& o
 std::vector<Record> BenchCacheOps(const Options& options) {
   Setup setup(ParamsOf({DType::kBF16, 4, 16, 1}), options.pool_mib);
   const auto backend = Cpu(1);
-  const PagedKvLayout& layout = setup.pool().layout();
+  const PagedKvLayout& layout = setup.pool().layout;
   std::vector<CopyOrder> copies;
   std::vector<ChecksumOrder> checks;
   for (size_t i = 0; i < 256; ++i) {
@@ -291,9 +147,9 @@ std::vector<Record> BenchCacheOps(const Options& options) {
   const double bytes = 256.0 * static_cast<double>(layout.content_bytes());
   std::vector<Record> records;
   records.push_back(BenchCache("copy_256_blocks", setup, 2 * bytes, options,
-                               [&] { Check(backend->CopyBlocks(setup.pool().view(), copies)); }));
+                               [&] { Check(backend->CopyBlocks(setup.pool(), copies)); }));
   records.push_back(BenchCache("checksum_256_blocks", setup, bytes, options, [&] {
-    Check(backend->ChecksumBlocks(setup.pool().view(), 0, checks, sums));
+    Check(backend->ChecksumBlocks(setup.pool(), 0, checks, sums));
   }));
   const int64_t tokens = 4096;
   std::vector<float> rows(static_cast<size_t>(tokens * 2 * 8 * 128), 0.5f);
@@ -305,7 +161,7 @@ std::vector<Record> BenchCacheOps(const Options& options) {
       rows.data(), rows.data() + 1024, DType::kF32, 2048, 128, 2048, 128, 0, nullptr, nullptr};
   const double moved = static_cast<double>(tokens * 2 * 8 * 128) * (4 + 2);
   records.push_back(BenchCache("write_4096_tokens_fp32_to_bf16", setup, moved, options, [&] {
-    Check(backend->WriteKv(setup.pool().view(), source, {targets.data(), tokens}, nullptr));
+    Check(backend->WriteKv(setup.pool(), source, {targets.data(), tokens}, nullptr));
   }));
   return records;
 }

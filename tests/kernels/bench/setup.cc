@@ -1,0 +1,130 @@
+#include "tests/kernels/bench/setup.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/dtype.h"
+#include "tests/kernels/bench/first_version.h"
+#include "tests/kernels/bench/machine_limits.h"
+
+namespace quire::kernels::bench {
+
+using testing::Layout;
+using testing::Random;
+using testing::ShuffledIds;
+
+namespace {
+
+volatile float sink;
+
+double CpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+double Time(const std::function<void()>& body) {
+  const double start = CpuSeconds();
+  body();
+  return CpuSeconds() - start;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Peaks MeasurePeaks(const KvPoolView& pool) {
+  constexpr int64_t kRounds = 4000000;
+  const int64_t bytes = std::min<int64_t>(pool.bytes, int64_t{256} << 20) / 4096 * 4096;
+  const double read = Time([&] { sink = ReadStream(pool.base, bytes); });
+  const double fma = Time([&] { sink = MultiplyAdd(kRounds); });
+  return {1e-9 * static_cast<double>(bytes) / read,
+          1e-9 * static_cast<double>(kRounds * FmaPerRound()) / fma};
+}
+
+void Check(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s: %s\n", status.argument().c_str(), status.message().c_str());
+  std::exit(1);
+}
+
+Setup::Setup(const LayoutParams& params, int64_t pool_mib)
+    : pool_(Layout(params), (pool_mib << 20) / Layout(params).block_bytes, false) {
+  madvise(pool_.view().base, static_cast<size_t>(pool_.view().bytes), MADV_HUGEPAGE);
+  Random random(1);
+  pool_.FillBlock(0, random);
+  // Copies of one block: which values does not matter, their distribution does.
+  const PagedKvLayout& l = pool_.layout();
+  for (int64_t b = 1; b < pool_.view().num_blocks; ++b) {
+    std::memcpy(pool_.view().base + b * l.block_bytes, pool_.view().base,
+                static_cast<size_t>(l.content_bytes()));
+  }
+  ids_ = ShuffledIds(pool_.view().num_blocks, random);
+}
+
+void Setup::SetBatch(int64_t rows, int32_t kv, int32_t q, int32_t q_heads, DType dtype) {
+  const PagedKvLayout& l = pool_.layout();
+  table_.columns = (kv + l.block_tokens() - 1) / l.block_tokens();
+  table_.row_stride = table_.columns;
+  table_.rows = std::min(rows, pool_.view().num_blocks / table_.columns);
+  lens_.assign(static_cast<size_t>(table_.rows), kv);
+  table_.ids = ids_.data();
+  table_.lens = lens_.data();
+  cu_.clear();
+  for (int32_t i = 0; i <= table_.rows; ++i) cu_.push_back(i * q);
+  params_ = {};
+  params_.q_rows = table_.rows * q;
+  params_.q_heads = q_heads;
+  params_.cu_q_lens = cu_.data();
+  const int64_t row = int64_t{q_heads} * l.head_dim;
+  q_.resize(static_cast<size_t>(params_.q_rows * row) * 4);
+  out_.resize(q_.size());
+  Random random(2);
+  for (int64_t i = 0; i < params_.q_rows * row; ++i) {
+    StoreElement(dtype, q_.data(), i, random.Normal());
+  }
+  params_.q = q_.data();
+  params_.out = out_.data();
+  params_.q_dtype = params_.out_dtype = dtype;
+  params_.q_row_stride = params_.out_row_stride = row;
+  params_.q_head_stride = params_.out_head_stride = l.head_dim;
+  params_.scale = 1.0f / std::sqrt(static_cast<float>(l.head_dim));
+  params_.k_scale = params_.v_scale = scales_.data();
+}
+
+void Setup::Plan(Backend& backend) {
+  Result<AttentionPlan> plan = backend.Plan(pool_.view(), table_, params_, {});
+  Check(plan.status());
+  plan_ = std::move(*plan);
+  workspace_.resize(static_cast<size_t>(plan_.workspace_bytes));
+}
+
+void Setup::Attend(Backend& backend) {
+  params_.layer = (params_.layer + 1) % pool_.layout().layers;
+  Check(backend.DecodeAttention(pool_.view(), table_, params_, plan_, workspace_));
+}
+
+void Setup::AttendFirstVersion() { FirstVersionAttention(pool_.view(), table_, params_); }
+
+double Setup::KvBytes() const {
+  const PagedKvLayout& l = pool_.layout();
+  return static_cast<double>(table_.rows * lens_[0] * 2 * l.kv_heads * l.row_bytes());
+}
+
+double Setup::Flops() const {
+  const double n = static_cast<double>(cu_[1]);
+  const double past = static_cast<double>(lens_[0]) - n;
+  return 4.0 * pool_.layout().head_dim * params_.q_heads * static_cast<double>(table_.rows) *
+         (n * past + n * (n + 1) / 2);
+}
+
+}  // namespace quire::kernels::bench
