@@ -34,15 +34,10 @@ void EngineCore::RemoveNode(NodeId node) {
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block == kNoBlock) continue;
-    const Block& record = pool_.Get(block);
-    if (record.table_refs > 0 || record.holds > 0) {
-      TakeOut(block);
-    } else {
-      ForgetChecksum(block);
-      pool_.MarkDead(block);
-    }
+    LeaveDead(block);
     tree_.SetBlock(node, group, kNoBlock);
   }
+  DropPartialVariants(node);
   if (tree_.Get(node).has_variants) {
     // Another worker's pending blocks stand for the content from now on.
     const NodeVariant variant = tree_.Variants(node).front();
@@ -53,6 +48,30 @@ void EngineCore::RemoveNode(NodeId node) {
   }
   tree_.Remove(node);
   RemoveGhosts(parent);
+}
+
+// No hit can use the block any more. While somebody holds it, it just leaves the tree.
+void EngineCore::LeaveDead(BlockId block) {
+  const Block& record = pool_.Get(block);
+  if (record.table_refs > 0 || record.holds > 0) {
+    TakeOut(block);
+  } else {
+    ForgetChecksum(block);
+    pool_.MarkDead(block);
+  }
+}
+
+// Variants that only gave a node its lost window blocks back cannot stand for the content alone.
+void EngineCore::DropPartialVariants(NodeId node) {
+  if (only_windows_ || !tree_.Get(node).has_variants) return;
+  const std::vector<NodeVariant> variants = tree_.Variants(node);
+  for (const NodeVariant& variant : variants) {
+    if (variant.blocks[full_group_] != kNoBlock) continue;
+    for (const BlockId block : variant.blocks) {
+      if (block != kNoBlock) LeaveDead(block);
+    }
+    tree_.RemoveVariant(node, variant.owner);
+  }
 }
 
 // After a node went: its parent may be a leaf now, or a mere path to nothing.

@@ -261,6 +261,8 @@ class EngineCore : private BlockingListener {
   void EvictBlock(BlockId block);
   // Removes a childless node of which a block that every hit needs is gone.
   void RemoveNode(NodeId node);
+  void LeaveDead(BlockId block);
+  void DropPartialVariants(NodeId node);
   void RemoveGhosts(NodeId node);
   uint64_t RemoveSubtree(NodeId node, EvictionReason reason);
   void TaintSequences(const absl::flat_hash_set<NodeId>& removed);
