@@ -56,13 +56,14 @@ void LeaseKeeper::Run() {
   while (WaitUntilDue()) RenewOnce();
 }
 
-bool LeaseKeeper::WaitUntilDue() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  std::unique_lock<Mutex> lock(mutex_);
-  if (stopping_) return false;
+bool LeaseKeeper::WaitUntilDue() {
+  MutexLock lock(mutex_);
   const Duration age = clock_.Now() - last_renewal_;
   // After a failed renewal the age is past the interval: a short pause keeps retries apart.
   const Duration wait = std::max<Duration>(options_.interval - age, options_.interval / 10);
-  wake_.wait_for(lock, wait, [this] { return stopping_; });
+  const auto until = std::chrono::steady_clock::now() + wait;
+  while (!stopping_ && wake_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+  }
   return !stopping_;
 }
 

@@ -37,10 +37,12 @@ class StreamTransport final : public StepTransport {
 
   bool Send(const v1::StepBatch& step) override { return channel_->Send(step); }
 
-  Event Next(StepReply& reply,
-             std::chrono::nanoseconds wait) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    std::unique_lock<Mutex> lock(mutex_);
-    arrived_.wait_for(lock, wait, [this] { return broken_ || !replies_.empty(); });
+  Event Next(StepReply& reply, std::chrono::nanoseconds wait) override {
+    MutexLock lock(mutex_);
+    const auto until = std::chrono::steady_clock::now() + wait;
+    while (!broken_ && replies_.empty() &&
+           arrived_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+    }
     if (!replies_.empty()) {
       reply = std::move(replies_.front());
       replies_.pop_front();

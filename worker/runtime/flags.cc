@@ -9,7 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-ABSL_FLAG(std::string, workload, "chat", "chat, samples, beam or trace.");
+ABSL_FLAG(std::string, workload, "chat",
+          "chat, samples, beam, trace or prefill-decode (chat in two processes).");
 ABSL_FLAG(std::string, server, "unix:/tmp/quire.sock", "unix:/path or host:port of the server.");
 ABSL_FLAG(std::string, token, "", "Bearer token, if the server wants one.");
 ABSL_FLAG(std::string, name, "worker",
@@ -57,6 +58,8 @@ ABSL_FLAG(uint32_t, width, 4, "Samples per prompt, or beams.");
 ABSL_FLAG(std::string, trace, "", "Mooncake JSON lines or Azure CSV file, for --workload trace.");
 ABSL_FLAG(bool, trace_without_model, false,
           "Replay block by block without computing, against a pool without memory.");
+ABSL_FLAG(int32_t, prefill_fd, -1,
+          "Set by quire-worker itself: serve prompts to the process at this socket.");
 ABSL_FLAG(uint32_t, trace_scale, 64, "With the model: divide all lengths of the trace by this.");
 
 namespace quire::runtime {
@@ -122,6 +125,7 @@ absl::Status ReadClient(WorkerOptions& options) {
   client.worker = absl::GetFlag(FLAGS_name);
   client.pool = absl::GetFlag(FLAGS_pool);
   client.mode = *mode;
+  if (absl::GetFlag(FLAGS_prefill_fd) >= 0) client.mode = client::StepMode::kLockStep;
   const double lease = absl::GetFlag(FLAGS_lease_seconds);
   if (!(lease >= 0)) return absl::InvalidArgumentError("--lease_seconds must not be negative");
   if (lease > 0) client.lease = Seconds(lease);
@@ -175,9 +179,10 @@ absl::Status ReadLoad(WorkerOptions& options) {
   if (options.workload == "trace" && options.trace_file.empty()) {
     return absl::InvalidArgumentError("--workload=trace needs --trace");
   }
-  const std::string known[] = {"chat", "samples", "beam", "trace"};
+  options.prefill_fd = absl::GetFlag(FLAGS_prefill_fd);
+  const std::string known[] = {"chat", "samples", "beam", "trace", "prefill-decode"};
   if (std::find(std::begin(known), std::end(known), options.workload) == std::end(known)) {
-    return Unknown("workload", options.workload, "chat, samples, beam, trace");
+    return Unknown("workload", options.workload, "chat, samples, beam, trace, prefill-decode");
   }
   return absl::OkStatus();
 }

@@ -29,6 +29,8 @@ struct WorkerOptions {
   std::string trace_file;
   bool trace_without_model = false;
   uint32_t trace_scale = 64;
+  // Set in the process that computes the prompts of prefill-decode: its end of the socket.
+  int prefill_fd = -1;
 };
 
 // Parses and checks; INVALID_ARGUMENT names the flag. Ends the process for --help.

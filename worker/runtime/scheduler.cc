@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/runtime/paged_pool.h"
 
 namespace quire::runtime {
 namespace {
@@ -43,30 +44,16 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient
 }
 
 absl::Status Scheduler::MapPool() {
-  if (client_.blocks() == nullptr) {
-    return absl::FailedPreconditionError("the pool has no memory to compute in");
-  }
-  const client::PoolInfo& info = client_.pool();
-  model::PagedPool pool{
-      client_.blocks(), info.block_count, info.block_bytes, info.block_tokens, {}};
-  for (const client::LayerGroup& group : info.groups) {
-    pool.groups.push_back({group.window_tokens, group.layers});
-  }
   absl::StatusOr<std::unique_ptr<model::PagedKv>> kv =
-      model::PagedKv::Create(model_.config(), pool, options_.threads);
+      MapPagedKv(client_, model_.config(), options_.threads);
   if (!kv.ok()) return kv.status();
   kv_ = *std::move(kv);
   return absl::OkStatus();
 }
 
 absl::Status Scheduler::CopyBlocks(std::span<const client::CopyOrder> orders) {
-  std::vector<model::GroupCopy> copies;
-  for (const client::CopyOrder& order : orders) {
-    copies.push_back(
-        {order.group, {order.source, order.destination, static_cast<int32_t>(order.tokens)}});
-    ++stats_.copy_orders;
-  }
-  return kv_->CopyBlocks(copies);
+  stats_.copy_orders += orders.size();
+  return ExecuteCopies(*kv_, orders);
 }
 
 void Scheduler::Add(Request request) {

@@ -9,7 +9,7 @@
 #ifndef QUIRE_WORKER_RUNTIME_SCHEDULER_H_
 #define QUIRE_WORKER_RUNTIME_SCHEDULER_H_
 
-#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -39,6 +39,11 @@ class Scheduler {
                                                            const Clock& clock);
 
   void Add(Request request);
+
+  // Called when a request's first begin has been answered: it holds its prompt's blocks.
+  void set_on_begun(std::function<void(const Request&)> callback) {
+    on_begun_ = std::move(callback);
+  }
 
   // One round. An error is final: the server cannot be attached to any more, or the model failed.
   absl::Status RunOnce();
@@ -94,6 +99,7 @@ class Scheduler {
   model::Transformer& model_;
   const SchedulerOptions options_;
   const Clock& clock_;
+  std::function<void(const Request&)> on_begun_;
   SchedulerStats stats_;
   Planner planner_;
   std::unique_ptr<model::PagedKv> kv_;

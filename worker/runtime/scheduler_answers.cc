@@ -84,6 +84,7 @@ void Scheduler::OnBegun(const Issued& issued, const client::BeginResult& result)
     stats_.reused_tokens += result.reused_tokens;
     stats_.copied_tokens += result.copied_tokens;
     issued.run->NoteReuse(result.reused_tokens);
+    if (on_begun_ != nullptr) on_begun_(issued.run->request());
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -28,6 +30,41 @@ std::string VerifyReport::Summary() const {
   if (different_logits > 0) absl::StrAppend(&text, ", ", different_logits, " other logit rows");
   if (!first_difference.empty()) absl::StrAppend(&text, "; ", first_difference);
   return text + ")";
+}
+
+void VerifyReport::Merge(const VerifyReport& other) {
+  tokens += other.tokens;
+  different_tokens += other.different_tokens;
+  near_ties += other.near_ties;
+  different_logits += other.different_logits;
+  largest_logit_difference = std::max(largest_logit_difference, other.largest_logit_difference);
+  if (first_difference.empty()) first_difference = other.first_difference;
+}
+
+absl::StatusOr<VerifyReport> VerifyResults(
+    const std::vector<RequestResult>& results, uint32_t threads,
+    const std::function<absl::StatusOr<std::unique_ptr<model::Transformer>>()>& make_model) {
+  std::vector<absl::StatusOr<VerifyReport>> reports(threads, VerifyReport());
+  const auto check = [&](uint32_t thread) -> absl::StatusOr<VerifyReport> {
+    auto model = make_model();
+    if (!model.ok()) return model.status();
+    Verifier verifier(**model, VerifyTolerance((*model)->config().kv_dtype));
+    for (size_t i = thread; i < results.size(); i += threads) {
+      if (absl::Status status = verifier.Check(results[i]); !status.ok()) return status;
+    }
+    return verifier.report();
+  };
+  std::vector<std::thread> running;
+  for (uint32_t thread = 0; thread < threads; ++thread) {
+    running.emplace_back([&, thread] { reports[thread] = check(thread); });
+  }
+  for (std::thread& thread : running) thread.join();
+  VerifyReport all;
+  for (const absl::StatusOr<VerifyReport>& report : reports) {
+    if (!report.ok()) return report.status();
+    all.Merge(*report);
+  }
+  return all;
 }
 
 absl::Status Verifier::Check(const RequestResult& result) {

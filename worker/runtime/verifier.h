@@ -4,6 +4,8 @@
 #define QUIRE_WORKER_RUNTIME_VERIFIER_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,9 @@ struct VerifyReport {
   double largest_logit_difference = 0;
   // Of the first error.
   std::string first_difference{};
+
+  // Adds what another verifier found.
+  void Merge(const VerifyReport& other);
 
   bool identical() const { return tokens > 0 && different_tokens == 0 && different_logits == 0; }
 
@@ -73,6 +78,11 @@ class Verifier {
   const float tolerance_;
   VerifyReport report_;
 };
+
+// Checks results on several threads, each with a model of its own from `make_model`.
+absl::StatusOr<VerifyReport> VerifyResults(
+    const std::vector<RequestResult>& results, uint32_t threads,
+    const std::function<absl::StatusOr<std::unique_ptr<model::Transformer>>()>& make_model);
 
 // Rounding to expect between two orders of summation, by how keys and values are stored: storing in
 // 16 bits turns a difference in the last bit into one of the stored precision.

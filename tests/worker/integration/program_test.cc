@@ -87,6 +87,21 @@ TEST(ProgramTest, ReplaysATraceWithAndWithoutTheModel) {
   EXPECT_THAT(run.output, HasSubstr("verification: identical"));
 }
 
+TEST(ProgramTest, PrefillAndDecodeInTwoProcessesGiveTheSameText) {
+  ServerProcess server({"--device_memory_bytes=32MiB", "--max_sequence_tokens=1024"});
+  const ProgramResult result =
+      Worker({"--server=" + server.address(), "--workload=prefill-decode", "--requests=30",
+              "--verify", "--progress=false"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("30 finished, 0 failed"));
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+  // The decoding process finds every whole block of its prompts.
+  const std::string rate = "prefix hit rate:  ";
+  const size_t at = result.output.find(rate);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GT(std::stod(result.output.substr(at + rate.size())), 90);
+}
+
 TEST(ProgramTest, SaysWhyItCannotAttach) {
   ServerProcess server({"--device_memory_bytes=4MiB", "--max_sequence_tokens=128",
                         "--layout=dtype: DTYPE_FP16 kv_heads: 2 head_dim: 64 layer_windows: [0]"});

@@ -1,0 +1,72 @@
+// Prompts handed from a decoding process to a prefilling one and back.
+//
+// The two talk in lines of JSON over a socket: {"id": 1, "prompt": [..]} asks for a prompt,
+// {"release": 1} says that its blocks are held by the asker; {"done": 1} answers the first, also if
+// the prompt could not be computed: the asker's begin then finds less.
+#ifndef QUIRE_WORKER_RUNTIME_HANDOFF_H_
+#define QUIRE_WORKER_RUNTIME_HANDOFF_H_
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "worker/runtime/prefill_worker.h"
+#include "worker/runtime/workload.h"
+
+namespace quire::runtime {
+
+// Lines over a stream socket. Owns the descriptor. Not thread-safe.
+class LineSocket {
+ public:
+  explicit LineSocket(int fd) : fd_(fd) {}
+
+  ~LineSocket();
+  LineSocket(const LineSocket&) = delete;
+  LineSocket& operator=(const LineSocket&) = delete;
+
+  // False: the other side is gone.
+  bool Send(const std::string& line);
+  // The next line, or nothing within the time (negative: wait for ever).
+  std::optional<std::string> Receive(int timeout_ms);
+
+  bool closed() const { return closed_; }
+
+ private:
+  int fd_;
+  std::string buffer_;
+  bool closed_ = false;
+};
+
+// The prefilling side: serves until the other side closes the socket.
+absl::Status ServePrefill(PrefillWorker& worker, int fd);
+
+// The decoding side: a workload whose requests become available once their prompts are computed.
+class HandoffWorkload final : public Workload {
+ public:
+  HandoffWorkload(std::unique_ptr<Workload> inner, int fd)
+      : inner_(std::move(inner)), socket_(fd) {}
+
+  std::optional<Request> Next() override;
+
+  void OnResult(const RequestResult& result) override { inner_->OnResult(result); }
+
+  bool exhausted() const override {
+    return socket_.closed() || (inner_->exhausted() && asked_.empty() && ready_.empty());
+  }
+
+  // The scheduler began a request.
+  void OnBegun(const Request& request);
+
+ private:
+  std::unique_ptr<Workload> inner_;
+  LineSocket socket_;
+  std::unordered_map<uint64_t, Request> asked_;
+  std::deque<Request> ready_;
+};
+
+}  // namespace quire::runtime
+
+#endif  // QUIRE_WORKER_RUNTIME_HANDOFF_H_

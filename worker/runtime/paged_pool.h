@@ -1,0 +1,26 @@
+// Between a client's pool and the model's paged cache.
+#ifndef QUIRE_WORKER_RUNTIME_PAGED_POOL_H_
+#define QUIRE_WORKER_RUNTIME_PAGED_POOL_H_
+
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/client/cache_client.h"
+#include "worker/model/paged_kv.h"
+
+namespace quire::runtime {
+
+// A paged cache over the memory that the client maps now; void after Reattach.
+// FAILED_PRECONDITION if it maps none.
+absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::CacheClient& client,
+                                                           const model::ModelConfig& config,
+                                                           int threads);
+
+// Executes an answer's copy orders as if one after another.
+absl::Status ExecuteCopies(model::PagedKv& kv, std::span<const client::CopyOrder> orders);
+
+}  // namespace quire::runtime
+
+#endif  // QUIRE_WORKER_RUNTIME_PAGED_POOL_H_
