@@ -152,12 +152,13 @@ void WalkTile(const Task& task, const HeadTile& tile) {
   return WalkFewRows<kType, kAccumulators / 4>(task, tile);
 }
 
-// Keys of a step. A single query row is bound by memory: there a step of one block reads addresses
-// in order, which hardware prefetchers follow. More rows are bound by arithmetic, and want long
-// steps.
+// Keys of a step. A single query row over two-byte elements or wider is bound by memory: there a
+// step of one block reads addresses in order, which hardware prefetchers follow. Else arithmetic is
+// the limit, and long steps have less of it.
 int64_t StepTokens(const Task& task) {
-  if (task.rows > 1) return kPlanTileTokens;
-  return std::clamp<int64_t>(task.call.pool.layout.block_tokens(), 16, kPlanTileTokens);
+  const PagedKvLayout& layout = task.call.pool.layout;
+  if (task.rows > 1 || ElementBytes(layout.dtype) == 1) return kPlanTileTokens;
+  return std::clamp<int64_t>(layout.block_tokens(), 16, kPlanTileTokens);
 }
 
 // Step after step, and in each, head after head: blocks are read in address order.
