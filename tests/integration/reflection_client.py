@@ -11,8 +11,9 @@ TIMEOUT_SECONDS = 30
 
 class Client:
 
-    def __init__(self, address):
-        self.channel = grpc.insecure_channel(address)
+    def __init__(self, address, certificate=None):
+        self.channel = (grpc.insecure_channel(address) if certificate is None else
+                        grpc.secure_channel(address, grpc.ssl_channel_credentials(certificate)))
         self._database = ProtoReflectionDescriptorDatabase(self.channel)
         self._pool = descriptor_pool.DescriptorPool(self._database)
 
@@ -28,13 +29,14 @@ class Client:
     def message(self, name):
         return message_factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
 
-    def call(self, service, name, /, **fields):
+    def call(self, service, name, /, *, token=None, **fields):
         method = self.method(service, name)
         invoke = self.channel.unary_unary(
             f"/{service}/{name}", request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=message_factory.GetMessageClass(method.output_type).FromString)
         request = message_factory.GetMessageClass(method.input_type)(**fields)
-        return invoke(request, timeout=TIMEOUT_SECONDS)
+        metadata = [("authorization", f"Bearer {token}")] if token else None
+        return invoke(request, timeout=TIMEOUT_SECONDS, metadata=metadata)
 
     def stream(self, service, name, requests, /):
         method = self.method(service, name)

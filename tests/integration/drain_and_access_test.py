@@ -1,0 +1,142 @@
+"""A server process under signals while sequences run, with tokens, and with TLS."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from server_process import ServerTestCase, run_server
+
+try:
+    import grpc
+    from reflection_client import Client, error_info
+except ImportError as missing:
+    print(f"SKIPPED: {missing}; tests/requirements.txt is not installed "
+          "(tests/run.sh does it and sets QUIRE_TEST_PYTHON)")
+    sys.exit(77)
+
+CACHE = "quire.v1.CacheService"
+ADMIN = "quire.v1.AdminService"
+
+
+class WorkerTestCase(ServerTestCase):
+    """A pool of ids only, and one worker with one sequence."""
+
+    def flags(self, *more):
+        return [f"--unix_socket={self.socket}", "--metrics_address=127.0.0.1:0",
+                "--memory=worker", "--block_count=16", *more]
+
+    def connect(self):
+        client = Client(f"unix:{self.socket}")
+        self.addCleanup(client.close)
+        return client
+
+    def begin(self, client):
+        self.lease = client.call(CACHE, "AttachWorker", worker="w", incarnation=1,
+                                 model_fingerprint="m", lock_step=True)
+        self.number = 0
+        self.step(client, {"begin": {"sequence": 1, "tokens": range(20)}})
+
+    def step(self, client, *operations):
+        self.number += 1
+        return client.call(CACHE, "Step", step={
+            "lease_id": self.lease.lease_id, "epoch": self.lease.epoch, "step": self.number,
+            "operations": operations}).answer
+
+    def health(self):
+        return run_server("--check_health", f"--unix_socket={self.socket}").returncode
+
+
+class DrainTest(WorkerTestCase):
+
+    def test_sequences_go_on_after_a_signal_and_their_end_is_the_servers(self):
+        server = self.start()
+        client = self.connect()
+        self.begin(client)
+        self.assertEqual(self.health(), 0)
+        server.signal(signal.SIGTERM)
+        while self.health() == 0:
+            time.sleep(0.05)
+        self.assertIsNone(server.process.poll())
+        refused = self.step(client, {"begin": {"sequence": 2, "tokens": [1]}})
+        self.assertEqual(refused.failures[0].error.reason, 18)
+        self.assertEqual(len(self.step(client, {"extend": {
+            "sequence": 1, "start_length": 20, "slots": 40}}).failures), 0)
+        self.step(client, {"finish": {"sequence": 1}})
+        self.assertEqual(server.wait(), 0)
+
+    def test_deadline_ends_what_still_runs(self):
+        server = self.start("--drain_deadline=1s")
+        self.begin(self.connect())
+        start = time.monotonic()
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        self.assertGreaterEqual(time.monotonic() - start, 1)
+
+    def test_second_signal_ends_at_once(self):
+        server = self.start("--drain_deadline=1h")
+        self.begin(self.connect())
+        server.signal(signal.SIGTERM)
+        while self.health() == 0:
+            time.sleep(0.05)
+        server.signal(signal.SIGINT)
+        self.assertEqual(server.wait(), 0)
+
+    def test_drain_by_call_ends_the_process(self):
+        server = self.start()
+        client = self.connect()
+        self.begin(client)
+        answer = client.call(ADMIN, "Drain", deadline={"seconds": 60})
+        self.assertEqual(answer.sequences_running, 1)
+        self.step(client, {"finish": {"sequence": 1}})
+        self.assertEqual(server.wait(), 0)
+
+
+class AccessTest(WorkerTestCase):
+
+    def test_tokens_give_rights_and_tenant(self):
+        with open(self.path("tokens"), "w", encoding="utf-8") as file:
+            file.write("worker-token-0123 acme worker\nadmin-token-01234 * admin\n")
+        self.start(f"--token_file={self.path('tokens')}")
+        client = self.connect()
+        # Reflection and health are open, everything else is not.
+        for token, code in ((None, grpc.StatusCode.UNAUTHENTICATED),
+                            ("wrong-token-01234", grpc.StatusCode.UNAUTHENTICATED),
+                            ("worker-token-0123", grpc.StatusCode.PERMISSION_DENIED)):
+            with self.subTest(token), self.assertRaises(grpc.RpcError) as refused:
+                client.call(ADMIN, "ListPools", token=token)
+            self.assertEqual(refused.exception.code(), code)
+            self.assertEqual(error_info(refused.exception).domain, "quire")
+        self.assertEqual(len(client.call(ADMIN, "ListPools", token="admin-token-01234").pools), 1)
+
+    @unittest.skipIf(shutil.which("openssl") is None, "no openssl program to make a certificate")
+    def test_tcp_with_tls(self):
+        certificate, key = self.path("certificate"), self.path("key")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+             "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+             "-days", "1", "-keyout", key, "-out", certificate],
+            check=True, capture_output=True, timeout=60)
+        server = self.start("--tcp_address=localhost:0", f"--tls_certificate={certificate}",
+                            f"--tls_key={key}")
+        with open(certificate, "rb") as file:
+            client = Client(f"localhost:{server.port('tcp')}", certificate=file.read())
+        self.addCleanup(client.close)
+        self.assertEqual(len(client.call(ADMIN, "ListPools").pools), 1)
+
+    def test_bad_key_is_refused(self):
+        for name in ("certificate", "key"):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write("not a PEM file\n")
+        result = run_server(*self.flags(
+            "--tcp_address=127.0.0.1:0", f"--tls_certificate={self.path('certificate')}",
+            f"--tls_key={self.path('key')}"))
+        self.assertNotEqual(result.returncode, 0)
+        self.assertFalse(os.path.exists(self.socket))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
