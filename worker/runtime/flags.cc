@@ -53,6 +53,7 @@ ABSL_FLAG(uint32_t, users, 8, "Users of chat; requests at once of the others.");
 ABSL_FLAG(uint32_t, prompts, 3, "Different system prompts.");
 ABSL_FLAG(uint32_t, prompt_tokens, 96, "Tokens of a system prompt.");
 ABSL_FLAG(uint32_t, turns, 4, "Turns of a conversation.");
+ABSL_FLAG(double, think_ms, 300, "Time that a chat user reads an answer. 0: as fast as possible.");
 ABSL_FLAG(uint32_t, new_tokens, 24, "Tokens to generate.");
 ABSL_FLAG(uint32_t, width, 4, "Samples per prompt, or beams.");
 ABSL_FLAG(std::string, trace, "", "Mooncake JSON lines or Azure CSV file, for --workload trace.");
@@ -166,6 +167,9 @@ absl::Status ReadLoad(WorkerOptions& options) {
   load.turns = absl::GetFlag(FLAGS_turns);
   load.new_tokens = absl::GetFlag(FLAGS_new_tokens);
   load.width = absl::GetFlag(FLAGS_width);
+  const double think_ms = absl::GetFlag(FLAGS_think_ms);
+  if (!(think_ms >= 0)) return absl::InvalidArgumentError("--think_ms must not be negative");
+  load.think = Seconds(think_ms / 1000);
   if (load.users == 0 || load.prompts == 0 || load.prompt_tokens == 0 || load.turns == 0 ||
       load.new_tokens == 0 || load.width == 0) {
     return absl::InvalidArgumentError(

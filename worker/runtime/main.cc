@@ -83,6 +83,7 @@ absl::StatusOr<Summary> Run(WorkerOptions options, char** argv) {
   if (!client.ok()) return client.status();
   options.load.max_sequence_tokens = (*client)->pool().max_sequence_tokens;
   const SystemClock clock;
+  options.load.clock = &clock;
   auto scheduler = Scheduler::Create(**client, **model, options.scheduler, clock);
   if (!scheduler.ok()) return scheduler.status();
   auto workload = MakeWorkload(options);

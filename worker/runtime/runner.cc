@@ -1,5 +1,6 @@
 #include "worker/runtime/runner.h"
 
+#include <thread>
 #include <utility>
 
 namespace quire::runtime {
@@ -25,6 +26,8 @@ absl::StatusOr<RunOutcome> RunWorkload(Scheduler& scheduler, Workload& workload,
       ++added;
     }
     if (absl::Status status = scheduler.RunOnce(); !status.ok()) return status;
+    // Everybody reads: nothing to do until somebody asks again.
+    if (scheduler.idle()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (RequestResult& result : scheduler.TakeResults()) {
       workload.OnResult(result);
       if (keep_results || !result.status.ok()) outcome.results.push_back(std::move(result));

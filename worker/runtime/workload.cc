@@ -43,7 +43,7 @@ class Chat final : public Workload {
   std::optional<Request> Next() override {
     for (size_t i = 0; i < users_.size(); ++i) {
       User& user = users_[next_user_++ % users_.size()];
-      if (user.waiting_for == 0) return Ask(user);
+      if (user.waiting_for == 0 && Now() >= user.asks_at) return Ask(user);
     }
     return std::nullopt;
   }
@@ -52,8 +52,9 @@ class Chat final : public Workload {
     for (User& user : users_) {
       if (user.waiting_for != result.request.id) continue;
       user.waiting_for = 0;
+      user.asks_at = AddSaturating(Now(), options_.think);
       if (!result.status.ok() || ++user.turn >= options_.turns) {
-        user = User{};
+        user = User{.asks_at = user.asks_at};
         continue;
       }
       const std::vector<TokenId>& said = result.outputs.at(0).tokens;
@@ -63,11 +64,14 @@ class Chat final : public Workload {
 
  private:
   struct User {
-    std::vector<TokenId> conversation;
+    std::vector<TokenId> conversation{};
     uint32_t turn = 0;
     // Request id, 0: may ask.
     uint64_t waiting_for = 0;
+    TimePoint asks_at{};
   };
+
+  TimePoint Now() const { return options_.clock == nullptr ? TimePoint() : options_.clock->Now(); }
 
   Request Ask(User& user) {
     const auto fits = [&] {

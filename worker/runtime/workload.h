@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cache_service/base/clock.h"
 #include "worker/runtime/request.h"
 
 namespace quire::runtime {
@@ -42,6 +43,10 @@ struct WorkloadOptions {
   uint32_t new_tokens = 24;
   // Samples per prompt, or beams.
   uint32_t width = 4;
+  // How long a chat user reads an answer before the next turn; needs a clock that outlives the
+  // workload. Null: no time at all.
+  Duration think{};
+  const Clock* clock = nullptr;
 };
 
 // Users pick one of a few system prompts and talk for some turns; each prompt repeats the whole

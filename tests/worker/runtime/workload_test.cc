@@ -69,6 +69,28 @@ TEST(ChatTest, NeverAsksMoreThanASequenceHolds) {
   }
 }
 
+TEST(ChatTest, AUserReadsBeforeTheNextTurn) {
+  class ManualClock final : public Clock {
+   public:
+    TimePoint Now() const override { return now; }
+
+    TimePoint now = TimePoint(std::chrono::seconds(5));
+  } clock;
+
+  WorkloadOptions options;
+  options.users = 1;
+  options.think = std::chrono::seconds(2);
+  options.clock = &clock;
+  const auto chat = MakeChat(options);
+  const auto first = chat->Next();
+  ASSERT_TRUE(first.has_value());
+  chat->OnResult(Answer(*first, {1}));
+  clock.now += std::chrono::seconds(1);
+  EXPECT_FALSE(chat->Next().has_value());
+  clock.now += std::chrono::seconds(1);
+  EXPECT_TRUE(chat->Next().has_value());
+}
+
 TEST(WorkloadTest, IsTheSameForTheSameSeed) {
   WorkloadOptions options;
   for (const auto make : {MakeChat, MakeSamples, MakeBeam}) {
