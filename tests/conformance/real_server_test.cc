@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -138,6 +139,32 @@ TEST_P(RealServer, S58_AnotherLayoutIsRefusedAndBothAreNamed) {
     EXPECT_NE(error.Detail("pool_layout"), error.Detail("worker_layout"));
   }
   EXPECT_EQ(Snapshot(*driver_), before);
+}
+
+TEST_P(RealServer, S59_AFlippedByteIsFoundNamedAndTold) {
+  Start(Pool(16, 20));
+  Worker& w = story_->Attach("w");
+  w.Prompt(kA, Text(1, 64));
+  w.Prompt(kB, Join(Text(1, 16), Text(2, 20)));
+  // Checksums are computed when the server has time.
+  ASSERT_TRUE(Eventually([&] { return driver_->Audit(true).content_checked >= 5; }));
+  EXPECT_TRUE(driver_->Audit(true).findings.empty());
+
+  const BlockId bad = w.Table(kA)[1];
+  const client::PoolMapping& mapping = driver_->mapping(w.lease());
+  std::byte& flipped = mapping.blocks()[Index(bad) * mapping.block_bytes() + 100];
+  flipped ^= std::byte{1};
+  const AuditReport report = driver_->Audit(true);
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].block, std::optional<BlockId>(bad));
+  EXPECT_EQ(story_->Peek(Text(1, 65)), 16u) << "the block is gone with its subtree";
+
+  const StepResult answer = w.Must(Batch());
+  ASSERT_EQ(answer.notices.size(), 1u);
+  EXPECT_EQ(answer.notices[0].sequence, kA);
+  EXPECT_EQ(answer.notices[0].error.reason, Reason::kContentMismatch);
+  w.Finish(kA);
+  EXPECT_EQ(story_->Blocks().bad, 0u);
 }
 
 // grpc.health.v1.Health/Check of the whole server: 1 is SERVING, 2 is NOT_SERVING.

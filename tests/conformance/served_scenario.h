@@ -18,6 +18,7 @@ class LessonExample : public ServedScenario {};
 class ForksAndCopies : public ServedScenario {};
 
 class WorkersAndSteps : public ServedScenario {};
+
 class PressureAndFaults : public ServedScenario {};
 
 }  // namespace quire::testing
