@@ -184,7 +184,7 @@ void EngineCore::EndSequence(Sequence& sequence, bool drop) {
   ReleaseTable(sequence, 0);
   for (uint32_t i = sealed; drop && node != kNoNode && i-- > 0;) {
     const NodeId parent = tree_.Get(node).parent;
-    if (tree_.Get(node).sealer != sequence.SealerId() || !DropNode(node, sequence.worker)) break;
+    if (!DropNode(node, sequence)) break;
     node = parent;
   }
   LeaveClaim(sequence);
@@ -202,19 +202,35 @@ void EngineCore::EndSequence(Sequence& sequence, bool drop) {
   worker.sequences.erase(found);
 }
 
-// Takes the node out if nothing else holds its blocks and nothing continues it.
-bool EngineCore::DropNode(NodeId node, WorkerSlot worker) {
+// Takes out what the sequence sealed first at the node, if nothing else holds it and nothing
+// continues it.
+bool EngineCore::DropNode(NodeId node, const Sequence& sequence) {
   const Node& record = tree_.Get(node);
-  if (record.child_count > 0 || record.has_variants) return false;
-  if (record.owner != kNoWorker && record.owner != worker) return false;
+  const NodeVariant* variant = tree_.VariantOf(node, sequence.worker);
+  const uint32_t sealer = variant != nullptr ? variant->sealer : record.sealer;
+  if (sealer != sequence.SealerId() || record.child_count > 0) return false;
+  const bool foreign = record.owner != kNoWorker && record.owner != sequence.worker;
+  if (variant == nullptr && foreign) return false;
+  std::vector<BlockId> blocks;
   for (uint32_t group = 0; group < groups(); ++group) {
-    const BlockId block = tree_.BlockOf(node, group);
+    const BlockId block = variant != nullptr ? variant->blocks[group] : tree_.BlockOf(node, group);
     if (block == kNoBlock) continue;
     const Block& held = pool_.Get(block);
     if (held.table_refs > 0 || held.holds > 0) return false;
-    if (held.fence_worker != kNoWorker && held.fence_worker != worker) return false;
+    if (held.fence_worker != kNoWorker && held.fence_worker != sequence.worker) return false;
+    blocks.push_back(block);
   }
-  RemoveSubtree(node, EvictionReason::kDropped);
+  const bool is_variant = variant != nullptr;
+  for (const BlockId block : blocks) {
+    CountEviction(pool_.Get(block), EvictionReason::kDropped);
+    if (!is_variant) tree_.SetBlock(node, pool_.Get(block).group, kNoBlock);
+    TakeOut(block);
+  }
+  if (is_variant) {
+    RemoveVariant(node, sequence.worker);
+  } else {
+    RemoveNode(node);
+  }
   return true;
 }
 

@@ -253,7 +253,7 @@ class EngineCore : private BlockingListener {
   void ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index);
   void ReleaseTable(Sequence& sequence, uint32_t from_index);
   void EndSequence(Sequence& sequence, bool drop);
-  bool DropNode(NodeId node, WorkerSlot worker);
+  bool DropNode(NodeId node, const Sequence& sequence);
 
   // --- core_remove.cc ---
   // Takes a block out of the tree; it is free once nobody holds it.
