@@ -141,14 +141,14 @@ void SetPresetStrides(PagedKvLayout& l) {
   l.head_stride = split ? 2 * n * d : n * d;
   l.k_offset = 0;
   l.v_offset = split ? n * d : l.kv_heads * n * d;
-  l.layer_stride = 2 * l.kv_heads * n * d;
+  l.layer_stride = int64_t{2} * l.kv_heads * n * d;
   l.block_stride = l.block_bytes / ElementBytes(l.dtype);
   if (!HasPerTokenScales(l.scale_kind)) return;
   l.scale_offset = l.layers * l.layer_stride * ElementBytes(l.dtype) / 4;
   l.scale_block_stride = l.block_bytes / 4;
   l.scale_head_stride = split ? 2 * n : n;
   l.scale_v_offset = split ? n : l.kv_heads * n;
-  l.scale_layer_stride = 2 * l.kv_heads * n;
+  l.scale_layer_stride = int64_t{2} * l.kv_heads * n;
 }
 
 Status ChooseBlockBytes(int64_t wanted, PagedKvLayout& l) {

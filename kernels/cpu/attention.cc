@@ -11,7 +11,7 @@ namespace quire::kernels::cpu {
 namespace {
 
 constexpr std::align_val_t kAlign{64};
-constexpr int64_t kTaskTileBytes = 256 << 10;
+constexpr int64_t kTaskTileBytes = int64_t{256} << 10;
 constexpr float kEmpty = -std::numeric_limits<float>::infinity();
 
 int64_t RoundUp16(int64_t floats) { return (floats + 15) / 16 * 16; }
@@ -66,15 +66,16 @@ HeadState AttentionScratch::Head(int64_t index) const {
 std::vector<AttentionTask> MakeTasks(const AttentionCall& call, int threads) {
   const int64_t kv_heads = call.pool.layout.kv_heads;
   const auto items = static_cast<int64_t>(call.plan.items.size());
-  const int64_t tile_bytes = 2 * kPlanTileTokens * call.pool.layout.row_bytes();
+  const int64_t tile_bytes = int64_t{2} * kPlanTileTokens * call.pool.layout.row_bytes();
   // Two tiles of all heads of a task, this one and the next, stay in the second-level cache.
   int64_t most = std::max<int64_t>(1, kTaskTileBytes / tile_bytes);
-  if (items < 2 * threads) most = std::min(most, std::max<int64_t>(1, items * kv_heads / threads));
+  if (items < int64_t{2} * threads)
+    most = std::min(most, std::max<int64_t>(1, items * kv_heads / threads));
   most = std::min(most, kv_heads);
   const int64_t many = ManyRows(call.pool.layout.dtype);
   std::vector<AttentionTask> tasks;
   for (const PlanItem& item : call.plan.items) {
-    const int64_t step = item.q_tokens * call.group() >= many ? 1 : most;
+    const int64_t step = int64_t{item.q_tokens} * call.group() >= many ? 1 : most;
     for (int64_t head = 0; head < kv_heads; head += step) {
       tasks.push_back({&item, static_cast<int32_t>(head),
                        static_cast<int32_t>(std::min(step, kv_heads - head))});
