@@ -25,18 +25,27 @@ std::string ErrnoText(int error) { return std::generic_category().message(error)
 
 absl::Status CheckLength(const std::string& path) {
   if (path.size() <= UnixSocket::kMaxPathBytes) return absl::OkStatus();
-  return ToStatus(InvalidArgument(
-      "unix_socket",
-      absl::StrCat("path of ", path.size(), " bytes, at most ", UnixSocket::kMaxPathBytes, ": ",
-                   path),
-      {{"given_bytes", path.size()}, {"limit_bytes", UnixSocket::kMaxPathBytes}}));
+  return ToStatus(
+      InvalidArgument("unix_socket",
+                      absl::StrCat("path of ", path.size(), " bytes, at most ",
+                                   UnixSocket::kMaxPathBytes, ": ", path),
+                      {{"given_bytes", path.size()}, {"limit_bytes", UnixSocket::kMaxPathBytes}}));
+}
+
+// Whoever owns the folder can put another socket in place of this one.
+absl::Status CheckOwner(const std::string& path, const std::string& folder) {
+  struct stat info = {};
+  if (stat(folder.c_str(), &info) != 0) {
+    return SocketError(path, absl::StrCat("cannot look into its folder: ", ErrnoText(errno)));
+  }
+  if (info.st_uid == 0 || info.st_uid == getuid()) return absl::OkStatus();
+  return SocketError(path, absl::StrCat("its folder belongs to user ", info.st_uid));
 }
 
 absl::Status MakeFolder(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path();
-  if (folder.empty() || mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) {
-    return absl::OkStatus();
-  }
+  if (folder.empty()) return absl::OkStatus();
+  if (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return CheckOwner(path, folder);
   return SocketError(path, absl::StrCat("cannot make its folder: ", ErrnoText(errno)));
 }
 

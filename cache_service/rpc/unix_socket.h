@@ -20,8 +20,9 @@ class UnixSocket {
   // The kernel's limit, without the final zero byte.
   static constexpr size_t kMaxPathBytes = 107;
 
-  // Creates the folder with mode 0700 if it is absent and removes the socket of a dead server. Errors:
-  // INVALID_ARGUMENT for unix_socket: path too long, folder not writable, in use by another server.
+  // Creates the folder with mode 0700 if it is absent and removes the socket of a dead server.
+  // Errors: INVALID_ARGUMENT for unix_socket: path too long, folder not writable or of another
+  // user, in use by another server.
   static absl::StatusOr<std::unique_ptr<UnixSocket>> Claim(const std::string& path);
   ~UnixSocket();
   UnixSocket(const UnixSocket&) = delete;

@@ -83,6 +83,14 @@ TEST(UnixSocketTest, FolderIsMadePrivate) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
+TEST(UnixSocketTest, FolderOfAnotherUserIsRefused) {
+  if (getuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempFolder folder;
+  ASSERT_EQ(chown(folder.path().c_str(), 12345, 12345), 0);
+  EXPECT_THAT(UnixSocket::Claim(folder.File("s")), IsInvalid("unix_socket"));
+  EXPECT_TRUE(folder.Names().empty());
+}
+
 TEST(UnixSocketTest, FolderThatCannotBeMadeIsRefused) {
   EXPECT_THAT(UnixSocket::Claim("/proc/quire/s"), IsInvalid("unix_socket"));
 }
