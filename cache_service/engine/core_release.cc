@@ -162,7 +162,8 @@ Error EngineCore::Finish(const FinishOp& op) {
   if (!op.retention.empty()) {
     sequence->retention = op.retention;
     for (uint32_t group = 0; group < groups(); ++group) {
-      for (uint32_t i = 0; i < sequence->sealed; ++i) {
+      const auto size = static_cast<uint32_t>(sequence->tables[group].size());
+      for (uint32_t i = 0; i < size; ++i) {
         const BlockId block = sequence->tables[group][i];
         if (block != kNoBlock && pool_.Get(block).node != kNoNode) {
           ApplyRetention(*sequence, block, i);
