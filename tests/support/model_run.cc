@@ -114,7 +114,7 @@ void ModelRun::ReportProgress(Player& player, Choices& choices) {
 std::string ModelRun::ActStep(Player& player, Choices& choices) {
   ReportProgress(player, choices);
   auto sent = std::make_shared<Player::Sent>();
-  sent->made = maker_->Make(choices, model_->Sequences(player.number));
+  sent->made = maker_->Make(choices, model_->Sequences(player.number), left_out_);
   StepParams& params = sent->params;
   params.lease = player.lease;
   params.epoch = options_.epoch;
@@ -282,8 +282,9 @@ std::string ModelRun::ActOn(Player& player, Choices& choices) {
   return "";
 }
 
-std::string ModelRun::Act(Choices& choices) {
+std::string ModelRun::Act(Choices& choices, uint32_t left_out) {
   if (engine_ == nullptr) return "";
+  left_out_ = left_out;
   Player& player = players_[choices.Next(static_cast<uint32_t>(players_.size()))];
   std::string difference = ActOn(player, choices);
   if (difference.empty()) difference = CompareState();
@@ -325,36 +326,80 @@ std::string ModelRun::CompareTables(const Player& player) {
   return "";
 }
 
-std::string Replay(const ModelRunOptions& run_options,
-                   const std::vector<std::vector<uint32_t>>& actions, std::string* log) {
-  ReplayChoices setup(actions.front());
+std::string Replay(const ModelRunOptions& run_options, const Recording& recording,
+                   std::string* log) {
+  ReplayChoices setup(recording.front().drawn);
   ModelRun run(run_options, setup);
   std::string difference;
-  for (size_t i = 1; i < actions.size() && difference.empty(); ++i) {
-    ReplayChoices choices(actions[i]);
-    difference = run.Act(choices);
+  for (size_t i = 1; i < recording.size() && difference.empty(); ++i) {
+    ReplayChoices choices(recording[i].drawn);
+    difference = run.Act(choices, recording[i].left_out);
   }
   if (log != nullptr) {
     for (const std::string& line : run.log()) *log += line + "\n";
+    *log += "the model then:\n" + run.DescribeModel();
   }
   return difference;
 }
 
-std::vector<std::vector<uint32_t>> Minimize(const ModelRunOptions& run_options,
-                                            std::vector<std::vector<uint32_t>> actions) {
-  for (size_t chunk = actions.size() / 2; chunk > 0; chunk /= 2) {
-    for (size_t first = 1; first + chunk <= actions.size();) {
-      auto fewer = actions;
-      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(first),
-                  fewer.begin() + static_cast<std::ptrdiff_t>(first + chunk));
-      if (Replay(run_options, fewer).empty()) {
-        first += chunk;
+namespace {
+
+// The difference without its numbers, so that a shorter run shows the same kind.
+std::string KindOf(const std::string& difference) {
+  std::string kind;
+  for (const char letter : difference.substr(0, difference.find(':'))) {
+    if (letter < '0' || letter > '9') kind.push_back(letter);
+  }
+  return kind;
+}
+
+bool LeaveOutActions(const ModelRunOptions& run_options, const std::string& kind, size_t chunk,
+                     Recording& recording) {
+  bool shorter = false;
+  for (size_t first = 1; first + chunk <= recording.size();) {
+    Recording fewer = recording;
+    const auto start = fewer.begin() + static_cast<std::ptrdiff_t>(first);
+    fewer.erase(start, start + static_cast<std::ptrdiff_t>(chunk));
+    if (KindOf(Replay(run_options, fewer)) != kind) {
+      first += chunk;
+    } else {
+      recording = std::move(fewer);
+      shorter = true;
+    }
+  }
+  return shorter;
+}
+
+bool LeaveOutOperations(const ModelRunOptions& run_options, const std::string& kind,
+                        Recording& recording) {
+  bool shorter = false;
+  for (size_t i = 1; i < recording.size(); ++i) {
+    for (uint32_t bit = 1; bit < 1u << 5; bit <<= 1) {
+      if ((recording[i].left_out & bit) != 0) continue;
+      recording[i].left_out |= bit;
+      if (KindOf(Replay(run_options, recording)) != kind) {
+        recording[i].left_out &= ~bit;
       } else {
-        actions = std::move(fewer);
+        shorter = true;
       }
     }
   }
-  return actions;
+  return shorter;
+}
+
+}  // namespace
+
+Recording Minimize(const ModelRunOptions& run_options, Recording recording) {
+  const std::string kind = KindOf(Replay(run_options, recording));
+  LeaveOutOperations(run_options, kind, recording);
+  for (size_t chunk = recording.size() / 2; chunk > 1; chunk /= 2) {
+    LeaveOutActions(run_options, kind, chunk, recording);
+  }
+  for (int round = 0; round < 8; ++round) {
+    LeaveOutOperations(run_options, kind, recording);
+    if (!LeaveOutActions(run_options, kind, 1, recording)) break;
+  }
+  return recording;
 }
 
 }  // namespace quire::testing

@@ -31,10 +31,13 @@ class ModelRun {
   ModelRun(const ModelRunOptions& run_options, Choices& choices);
 
   // One call to engine and model. Returns what differs afterwards, or "".
-  std::string Act(Choices& choices);
+  // A step leaves out the operations whose bits are set.
+  std::string Act(Choices& choices, uint32_t left_out = 0);
 
   // The last actions, one text each.
   const std::deque<std::string>& log() const { return log_; }
+
+  std::string DescribeModel() const { return model_ ? model_->pool().Describe() : ""; }
 
  private:
   // A worker as the test plays it.
@@ -83,16 +86,23 @@ class ModelRun {
   std::vector<Player> players_;
   std::vector<std::string> pins_;
   uint64_t actions_ = 0;
+  uint32_t left_out_ = 0;
   std::deque<std::string> log_;
 };
 
-// Repeats recorded actions; the first list sets up the run. Returns what differs at last, or "".
-std::string Replay(const ModelRunOptions& run_options,
-                   const std::vector<std::vector<uint32_t>>& actions, std::string* log = nullptr);
+struct RecordedAction {
+  std::vector<uint32_t> drawn{};
+  uint32_t left_out = 0;
+};
 
-// Leaves out actions as long as some difference remains.
-std::vector<std::vector<uint32_t>> Minimize(const ModelRunOptions& run_options,
-                                            std::vector<std::vector<uint32_t>> actions);
+using Recording = std::vector<RecordedAction>;
+
+// Repeats recorded actions; the first one sets up the run. Returns what differs at last, or "".
+std::string Replay(const ModelRunOptions& run_options, const Recording& recording,
+                   std::string* log = nullptr);
+
+// Leaves out actions and operations as long as some difference remains.
+Recording Minimize(const ModelRunOptions& run_options, Recording recording);
 
 }  // namespace quire::testing
 

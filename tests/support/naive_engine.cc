@@ -75,21 +75,27 @@ void NaiveEngine::Mismatch(const std::string& what) { mismatch_ += what + "\n"; 
 void NaiveEngine::Publish(NaiveContent& content, BlockId block, StepNumber step) {
   BlockId existing = kNoBlock;
   for (const auto& [other, theirs] : pool_.content) {
-    if (other != block && theirs.is_public && theirs.SamePlace(content)) existing = other;
+    if (other != block && theirs.is_public && !theirs.dead && theirs.SamePlace(content)) {
+      existing = other;
+    }
   }
   if (existing == kNoBlock) {
     content.is_public = true;
     return;
   }
-  const int worker = content.worker;
   pool_.content.erase(block);
+  Remap(block, existing, step);
+}
+
+// Every table of the worker moves from a duplicate to the block that is there already.
+void NaiveEngine::Remap(BlockId from, BlockId to, StepNumber step) {
   for (auto& [key, sequence] : pool_.sequences) {
-    if (key.first != worker) continue;
+    if (key.first != actor_) continue;
     for (uint32_t group = 0; group < sequence.tables.size(); ++group) {
       for (uint32_t i = 0; i < sequence.tables[group].size(); ++i) {
-        if (sequence.tables[group][i] != block) continue;
-        SetCell({key.second, group, i}, existing);
-        pool_.LetGo(block, worker, step, clock_.Now());
+        if (sequence.tables[group][i] != from) continue;
+        SetCell({key.second, group, i}, to);
+        pool_.LetGo(from, actor_, step, clock_.Now());
       }
     }
   }
@@ -122,6 +128,7 @@ void NaiveEngine::LoadHints(const StepResult& answer) {
     }
   }
   copy_hints_ = answer.copies;
+  answered_failures_ = answer.failures;
 }
 
 std::string NaiveEngine::Step(int worker, const StepParams& params, const StepResult& answer) {
@@ -154,6 +161,7 @@ void NaiveEngine::RunStep(int worker, const StepParams& params, bool choices_kno
   unreported_.erase(worker);
   ApplyCompletion(worker, params.completed_step, params.step);
   follow_hints_ = choices_known;
+  hidden_choice_ = false;
   const NaivePool before = pool_;
   const StepResult result_before = result_;
   for (uint32_t i = 0; i < params.operations.size(); ++i) {
@@ -164,6 +172,11 @@ void NaiveEngine::RunStep(int worker, const StepParams& params, bool choices_kno
     result_ = result_before;
     result_.failures = failures;
     break;
+  }
+  if (!choices_known && hidden_choice_ && !answered_failures_.empty()) {
+    pool_ = before;
+    result_ = result_before;
+    result_.failures = answered_failures_;
   }
   result_.pool.free = static_cast<uint32_t>(pool_.FreeFor(actor_).size());
   result_.pool.evictable = static_cast<uint32_t>(pool_.EvictableFor(actor_).size());
@@ -266,12 +279,14 @@ void NaiveEngine::EndWorker(int worker) {
   ApplyDue();
   actor_ = worker;
   step_ = workers_.at(static_cast<size_t>(worker)).last_step;
-  while (true) {
-    const auto first = pool_.sequences.lower_bound({worker, 0});
-    if (first == pool_.sequences.end() || first->first.first != worker) break;
-    CutTables(first->first.second, 0);
-    pool_.waiters.erase(first->second.birth);
-    pool_.sequences.erase(first);
+  std::map<uint64_t, SequenceHandle> by_birth;
+  for (const auto& [key, sequence] : pool_.sequences) {
+    if (key.first == worker) by_birth.emplace(sequence.birth, key.second);
+  }
+  for (const auto& [birth, handle] : by_birth) {
+    CutTables(handle, 0);
+    pool_.waiters.erase(birth);
+    pool_.sequences.erase({worker, handle});
   }
   const auto mine = [&](const NaiveHold& hold) { return hold.worker == worker; };
   std::erase_if(pool_.releases, mine);
@@ -318,7 +333,7 @@ uint64_t NaiveEngine::EvictPrefix(const PrefixSelector& prefix) {
   const uint32_t space = SpaceOf(prefix.model_fingerprint, prefix.namespace_parts);
   std::vector<BlockId> blocks;
   for (const auto& [block, content] : pool_.content) {
-    if (content.space == space && content.prefix.size() >= items.size() &&
+    if (!content.dead && content.space == space && content.prefix.size() >= items.size() &&
         content.prefix.compare(0, items.size(), items) == 0) {
       blocks.push_back(block);
     }
@@ -329,9 +344,14 @@ uint64_t NaiveEngine::EvictPrefix(const PrefixSelector& prefix) {
 
 uint64_t NaiveEngine::Flush() {
   ApplyDue();
-  const uint64_t count = pool_.content.size();
-  while (!pool_.content.empty()) pool_.TakeOut(pool_.content.begin()->first);
-  return count;
+  std::vector<BlockId> blocks;
+  for (const auto& [block, content] : pool_.content) {
+    if (!content.dead) blocks.push_back(block);
+  }
+  for (const BlockId block : blocks) pool_.TakeOut(block);
+  // Old content may also be in blocks that are not sealed yet.
+  for (auto& [key, sequence] : pool_.sequences) sequence.publishes = false;
+  return blocks.size();
 }
 
 uint32_t NaiveEngine::Pin(const PrefixSelector& prefix, const std::string& pin_id,

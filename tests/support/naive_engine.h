@@ -33,6 +33,9 @@ struct NaiveWorker {
   StepNumber completed = 0;
 };
 
+// Birth of a sequence that a begin would make: after all others.
+inline constexpr uint64_t kNotBorn = ~uint64_t{0};
+
 class NaiveEngine {
  public:
   NaiveEngine(const EngineOptions& options, const Clock& clock);
@@ -84,6 +87,8 @@ class NaiveEngine {
     uint32_t blocks = 0;
     // Blocks that stop being available because the operation holds them.
     std::set<BlockId> taken{};
+    // The blocks to copy from were a free choice.
+    bool open_choice = false;
   };
 
   // naive_engine.cc
@@ -91,6 +96,7 @@ class NaiveEngine {
   Items ItemsOf(std::span<const TokenId> tokens, const std::vector<DigestRange>& digests);
   void ApplyDue();
   void Publish(NaiveContent& content, BlockId block, StepNumber step);
+  void Remap(BlockId from, BlockId to, StepNumber step);
   void ApplyCompletion(int worker, StepNumber completed, StepNumber step);
   void Mismatch(const std::string& what);
   void RunStep(int worker, const StepParams& params, bool choices_known);
@@ -117,7 +123,7 @@ class NaiveEngine {
   void CommitTo(SequenceHandle handle, uint32_t committed);
   void Seal(SequenceHandle handle, uint32_t group, uint32_t index);
   // Holds slots up to max(length, slots) and enters items up to `length`.
-  Outcome Grow(SequenceHandle handle, uint32_t length, uint32_t slots);
+  Outcome Grow(SequenceHandle handle, uint32_t length, uint32_t slots, bool waits);
   bool TailIsShared(const NaiveSequence& sequence, SequenceHandle handle, uint32_t group);
   // Why the need of a sequence born then cannot be met, or ok().
   Error Refusal(const Need& need, uint64_t birth) const;
@@ -133,15 +139,18 @@ class NaiveEngine {
               uint32_t length) const;
   void StartSequence(uint32_t index, SequenceHandle handle, NaiveSequence sequence, const Hit& hit,
                      uint32_t reused, uint32_t length);
-  // A block whose content starts with the first `length` items, `length` not at a block border.
-  BlockId CopySource(const Items& items, uint32_t space, uint32_t group, uint32_t length,
-                     SequenceHandle handle) const;
+  // Blocks whose content starts with the first `length` items, `length` not at a block border.
+  std::vector<BlockId> CopySources(const NaiveSequence& sequence, uint32_t group,
+                                   uint32_t length) const;
+  // The one that the answer names, or else one whose use costs most.
+  BlockId ChooseSource(const std::vector<BlockId>& choices, const Cell& destination) const;
   // Among equally good blocks: the one that the answer names, or else the first.
   BlockId Choose(const Cell& cell, const std::vector<BlockId>& choices) const;
 
   void AddChild(SequenceHandle parent, SequenceHandle child, bool copy_tail);
   void ApplyRetention(const NaiveSequence& sequence, const std::vector<RetentionRange>& ranges);
-  void DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth);
+  void DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth,
+                  size_t whole_blocks);
 
   uint32_t BlocksFor(uint32_t tokens) const {
     return (tokens + options_.block_tokens - 1) / options_.block_tokens;
@@ -164,6 +173,10 @@ class NaiveEngine {
   StepNumber step_ = 0;
   bool in_step_ = false;
   bool follow_hints_ = true;
+  // A step that failed as a whole hides which copy source it chose first: its failures are taken as
+  // they are.
+  mutable bool hidden_choice_ = false;
+  std::vector<OperationFailure> answered_failures_;
   std::map<Cell, std::deque<BlockId>> hints_;
   std::vector<CopyOrder> copy_hints_;
   StepResult result_;

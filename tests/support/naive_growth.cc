@@ -28,19 +28,18 @@ void NaiveEngine::CommitTo(SequenceHandle handle, uint32_t committed) {
 void NaiveEngine::Seal(SequenceHandle handle, uint32_t group, uint32_t index) {
   NaiveSequence& sequence = *FindSequence(handle);
   const BlockId block = sequence.tables[group][index];
-  if (block == kNoBlock || pool_.sealed.contains(block)) return;
-  pool_.sealed.insert(block);
-  if (!sequence.publishes) return;
+  if (block == kNoBlock || pool_.sealed.contains(block) || !sequence.publishes) return;
   NaiveContent mine{group, sequence.space,
                     sequence.items.substr(0, (index + 1) * options_.block_tokens), actor_, step_};
   std::vector<BlockId> equal;
   for (const auto& [other, theirs] : pool_.content) {
-    if (theirs.SamePlace(mine) && (theirs.is_public || theirs.worker == actor_)) {
+    if (theirs.SamePlace(mine) && !theirs.dead && (theirs.is_public || theirs.worker == actor_)) {
       equal.push_back(other);
     }
   }
   const auto wanted = RetentionOfBlock(sequence.retention, index, options_.block_tokens);
   if (equal.empty()) {
+    pool_.sealed.insert(block);
     mine.sealer = sequence.birth;
     mine.seal_order = ++pool_.seals;
     const BlockRetention kept = wanted.value_or(BlockRetention{});
@@ -50,9 +49,12 @@ void NaiveEngine::Seal(SequenceHandle handle, uint32_t group, uint32_t index) {
     return;
   }
   const Cell cell{handle, group, index};
-  SetCell(cell, Choose(cell, equal));
-  pool_.sealed.erase(block);
-  pool_.LetGo(block, actor_, step_, clock_.Now());
+  const BlockId existing = Choose(cell, equal);
+  if (wanted.has_value()) {
+    pool_.content.at(existing).priority = wanted->priority;
+    pool_.content.at(existing).duration = wanted->duration;
+  }
+  Remap(block, existing, step_);
 }
 
 BlockId NaiveEngine::Choose(const Cell& cell, const std::vector<BlockId>& choices) const {
@@ -69,10 +71,12 @@ bool NaiveEngine::TailIsShared(const NaiveSequence& sequence, SequenceHandle han
   const uint32_t index = sequence.length() / options_.block_tokens;
   if (sequence.length() % options_.block_tokens == 0) return false;
   const BlockId block = pool_.sequences.at({actor_, handle}).tables[group].at(index);
-  return pool_.content.contains(block) || pool_.Holders()[Index(block)].tables > 1;
+  return pool_.sealed.contains(block) || pool_.Holders()[Index(block)].tables > 1;
 }
 
-NaiveEngine::Outcome NaiveEngine::Grow(SequenceHandle handle, uint32_t length, uint32_t slots) {
+// Only what a sequence needs to go on makes it wait, not its look-ahead.
+NaiveEngine::Outcome NaiveEngine::Grow(SequenceHandle handle, uint32_t length, uint32_t slots,
+                                       bool waits) {
   NaiveSequence& sequence = *FindSequence(handle);
   const uint32_t old_length = sequence.length();
   const uint32_t reserved = std::max({sequence.reserved, length, slots});
@@ -91,13 +95,13 @@ NaiveEngine::Outcome NaiveEngine::Grow(SequenceHandle handle, uint32_t length, u
       cells.emplace_back(handle, group, i);
     }
   }
-  const Need need{static_cast<uint32_t>(cells.size()), {}};
+  const Need need{static_cast<uint32_t>(cells.size()), {}, false};
   if (Error error = Refusal(need, sequence.birth); !error.ok()) {
-    pool_.waiters[sequence.birth] = clock_.Now();
+    if (waits) pool_.waiters[sequence.birth] = clock_.Now();
     return {error};
   }
+  if (waits && !cells.empty()) pool_.waiters.erase(sequence.birth);
   Take(cells);
-  pool_.waiters.erase(sequence.birth);
   for (const CopyOrder& copy : copies) {
     Copy(copy.group, copy.source, sequence.tables[copy.group][old_length / bs], copy.tokens);
     pool_.LetGo(copy.source, actor_, step_, clock_.Now());
@@ -109,21 +113,17 @@ NaiveEngine::Outcome NaiveEngine::Grow(SequenceHandle handle, uint32_t length, u
 
 std::optional<uint64_t> NaiveEngine::OldestWaiter() const {
   for (const auto& [birth, refused] : pool_.waiters) {
-    if (clock_.Now() - refused < 2 * options_.retry_interval) return birth;
+    if (clock_.Now() - refused <= 2 * options_.retry_interval) return birth;
   }
   return std::nullopt;
 }
 
+// Fenced blocks that the worker may not have.
 uint32_t NaiveEngine::FencedFor(int worker) const {
-  const auto holders = pool_.Holders();
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < pool_.block_count; ++i) {
-    const bool is_sealed = pool_.content.contains(BlockId{i}) || pool_.sealed.contains(BlockId{i});
-    const bool used =
-        holders[i].tables > 0 || (is_sealed && holders[i].pins + holders[i].copies > 0);
-    if (!used && !holders[i].AvailableTo(worker)) ++count;
-  }
-  return count;
+  std::set<BlockId> fenced = pool_.Fenced();
+  for (const BlockId block : pool_.FreeFor(worker)) fenced.erase(block);
+  for (const BlockId block : pool_.EvictableFor(worker)) fenced.erase(block);
+  return static_cast<uint32_t>(fenced.size());
 }
 
 Error NaiveEngine::Refusal(const Need& need, uint64_t birth) const {
@@ -133,15 +133,22 @@ Error NaiveEngine::Refusal(const Need& need, uint64_t birth) const {
     if (!need.taken.contains(block)) ++evictable;
   }
   const std::optional<uint64_t> waiter = OldestWaiter();
-  const bool waits = waiter.has_value() && *waiter < birth;
+  const bool must_wait = waiter.has_value() && *waiter < birth;
   if (need.blocks == 0 && need.taken.empty()) return {};
-  if (!waits && need.blocks <= free + evictable) return {};
-  return MakeError(Reason::kPoolExhausted, "",
-                   {{"needed", need.blocks},
-                    {"free", free},
-                    {"evictable", evictable},
-                    {"held_by_caller", pool_.HeldBy(actor_)},
-                    {"fenced", FencedFor(actor_)}});
+  const bool short_of_blocks = need.blocks > free + evictable;
+  if (!must_wait && !short_of_blocks) return {};
+  Error error = MakeError(Reason::kPoolExhausted, "",
+                          {{"needed", need.blocks},
+                           {"free", free},
+                           {"held_by_caller", pool_.HeldBy(actor_)},
+                           {"fenced", FencedFor(actor_)}});
+  if (!need.open_choice) error.details.emplace_back("evictable", evictable);
+  if (must_wait && !(short_of_blocks && birth == kNotBorn)) {
+    for (const auto& [key, sequence] : pool_.sequences) {
+      if (sequence.birth == *waiter) error.details.emplace_back("waiting_sequence", key.second);
+    }
+  }
+  return error;
 }
 
 void NaiveEngine::Take(const std::vector<Cell>& cells) {
@@ -151,7 +158,7 @@ void NaiveEngine::Take(const std::vector<Cell>& cells) {
       Mismatch("the model itself found no victim");
       return;
     }
-    pool_.content.erase(victim);
+    pool_.Evict(victim);
   }
   for (const Cell& cell : cells) {
     const BlockId block = Choose(cell, pool_.FreeFor(actor_));
@@ -166,7 +173,8 @@ void NaiveEngine::CutTables(SequenceHandle handle, size_t size) {
     for (auto& table : sequence.tables) {
       const BlockId block = table.back();
       table.pop_back();
-      if (block != kNoBlock) pool_.LetGo(block, actor_, step_, clock_.Now());
+      if (block == kNoBlock) continue;
+      pool_.LetGo(block, actor_, step_, clock_.Now());
     }
   }
 }
@@ -180,8 +188,12 @@ void NaiveEngine::AddChild(SequenceHandle parent_handle, SequenceHandle handle, 
   child.reserved = parent.committed;
   for (auto& table : child.tables) table.resize(BlocksFor(parent.committed));
   pool_.sequences[{actor_, handle}] = child;
+  const uint32_t tail = BlocksFor(parent.committed) - 1;
+  // An entry of the answer marks the place of the fork, even if nothing differs.
+  for (uint32_t group = 0; !copy_tail && group < options_.groups.size(); ++group) {
+    SetCell({handle, group, tail}, parent.tables[group][tail]);
+  }
   if (!copy_tail) return;
-  const uint32_t tail = parent.committed / options_.block_tokens;
   std::vector<Cell> cells;
   for (uint32_t group = 0; group < options_.groups.size(); ++group) {
     cells.emplace_back(handle, group, tail);
@@ -193,10 +205,12 @@ void NaiveEngine::AddChild(SequenceHandle parent_handle, SequenceHandle handle, 
   }
 }
 
+// Only whole blocks: a sequence cut back into a block does not speak for the rest of it.
 void NaiveEngine::ApplyRetention(const NaiveSequence& sequence,
                                  const std::vector<RetentionRange>& ranges) {
+  const size_t whole_blocks = sequence.length() / options_.block_tokens;
   for (const auto& table : sequence.tables) {
-    for (uint32_t i = 0; i < table.size(); ++i) {
+    for (uint32_t i = 0; i < std::min(table.size(), whole_blocks); ++i) {
       const auto content = pool_.content.find(table[i]);
       const auto wanted = RetentionOfBlock(ranges, i, options_.block_tokens);
       if (content == pool_.content.end() || !wanted.has_value()) continue;
@@ -206,8 +220,9 @@ void NaiveEngine::ApplyRetention(const NaiveSequence& sequence,
   }
 }
 
-void NaiveEngine::DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth) {
-  for (size_t i = tables[0].size(); i > 0; --i) {
+void NaiveEngine::DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth,
+                             size_t whole_blocks) {
+  for (size_t i = whole_blocks; i > 0; --i) {
     for (const auto& table : tables) {
       const auto content = pool_.content.find(table[i - 1]);
       if (content == pool_.content.end() || content->second.sealer != birth) continue;

@@ -13,7 +13,8 @@ NaiveEngine::Hit NaiveEngine::Lookup(const Items& items, uint32_t space, int wor
   hit.whole.resize(options_.groups.size(), std::vector<std::vector<BlockId>>(indexes));
   hit.partial.resize(options_.groups.size(), std::vector<uint32_t>(indexes));
   for (const auto& [block, content] : pool_.content) {
-    if (content.space != space || (!content.is_public && content.worker != worker)) continue;
+    if (content.dead || content.space != space || (!content.is_public && content.worker != worker))
+      continue;
     const auto common = static_cast<uint32_t>(
         std::mismatch(items.begin(), items.end(), content.prefix.begin(), content.prefix.end())
             .first -
@@ -45,25 +46,34 @@ uint32_t NaiveEngine::LongestHit(const Hit& hit, uint32_t limit) const {
   return length;
 }
 
-BlockId NaiveEngine::CopySource(const Items& items, uint32_t space, uint32_t group, uint32_t length,
-                                SequenceHandle handle) const {
+std::vector<BlockId> NaiveEngine::CopySources(const NaiveSequence& sequence, uint32_t group,
+                                              uint32_t length) const {
   const uint32_t bs = options_.block_tokens;
   std::vector<BlockId> choices;
   for (const auto& [block, content] : pool_.content) {
-    if (content.space == space && content.group == group &&
+    if (!content.dead && content.space == sequence.space && content.group == group &&
         (content.is_public || content.worker == actor_) &&
         content.prefix.size() == (length / bs + 1) * bs &&
-        content.prefix.compare(0, length, items, 0, length) == 0) {
+        content.prefix.compare(0, length, sequence.items, 0, length) == 0) {
       choices.push_back(block);
     }
   }
-  const auto entries = hints_.find(Cell{handle, group, length / bs});
+  return choices;
+}
+
+BlockId NaiveEngine::ChooseSource(const std::vector<BlockId>& choices,
+                                  const Cell& destination) const {
+  const auto entries = hints_.find(destination);
   for (const CopyOrder& copy : copy_hints_) {
-    const bool mine = entries != hints_.end() && !entries->second.empty() &&
-                      entries->second.front() == copy.destination;
-    if (mine && std::find(choices.begin(), choices.end(), copy.source) != choices.end()) {
+    const bool named = entries != hints_.end() && !entries->second.empty() &&
+                       entries->second.front() == copy.destination;
+    if (named && std::find(choices.begin(), choices.end(), copy.source) != choices.end()) {
       return copy.source;
     }
+  }
+  hidden_choice_ |= choices.size() > 1;
+  for (const BlockId block : pool_.EvictableFor(actor_)) {
+    if (std::find(choices.begin(), choices.end(), block) != choices.end()) return block;
   }
   return choices.front();
 }
@@ -80,7 +90,9 @@ NaiveEngine::Need NaiveEngine::NeedOf(const Hit& hit, const NaiveSequence& seque
       need.taken.insert(Choose({handle, group, i}, hit.whole[group][i]));
     }
     if (reused % bs > 0) {
-      need.taken.insert(CopySource(sequence.items, sequence.space, group, reused, handle));
+      const auto sources = CopySources(sequence, group, reused);
+      need.taken.insert(ChooseSource(sources, {handle, group, reused / bs}));
+      need.open_choice |= sources.size() > 1;
     }
   }
   // Only what would be available otherwise counts.
@@ -109,7 +121,8 @@ void NaiveEngine::StartSequence(uint32_t index, SequenceHandle handle, NaiveSequ
       SetCell(cell, i < first ? kNoBlock : Choose(cell, hit.whole[group][i]));
     }
     if (reused % bs > 0) {
-      sources.push_back(CopySource(sequence.items, sequence.space, group, reused, handle));
+      sources.push_back(
+          ChooseSource(CopySources(sequence, group, reused), {handle, group, reused / bs}));
       // Held before anything is evicted for the new blocks.
       pool_.copies.push_back({sources.back(), actor_, step_});
     }

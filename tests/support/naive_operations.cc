@@ -94,16 +94,20 @@ NaiveEngine::Outcome NaiveEngine::Begin(uint32_t index, const BeginOp& op) {
     reused = LongestHit(hit, std::min(total - 1, kept));
   }
   const uint32_t allocate = op.allocate_tokens.value_or(total);
-  Error first_refusal;
+  Error refusal;
+  bool had_partial = false;
   while (true) {
     const uint32_t length = std::min(total, reused + std::min(total, allocate));
-    const Error error = Refusal(NeedOf(hit, sequence, op.sequence, reused, length), UINT64_MAX);
+    const Error error = Refusal(NeedOf(hit, sequence, op.sequence, reused, length), kNotBorn);
     if (error.ok()) {
       StartSequence(index, op.sequence, std::move(sequence), hit, reused, length);
       return {};
     }
-    if (first_refusal.ok()) first_refusal = error;
-    if (reused == 0) return {first_refusal};
+    // The numbers are those of the shortest hit that may be tried: without allocate_tokens a whole
+    // block given up would be needed again.
+    if (refusal.ok() || had_partial || op.allocate_tokens.has_value()) refusal = error;
+    had_partial = reused % options_.block_tokens != 0;
+    if (reused == 0 || !error.Detail("waiting_sequence").empty()) return {refusal};
     // Give up the partial block, then whole blocks from the end.
     reused = LongestHit(hit, (reused - 1) / options_.block_tokens * options_.block_tokens);
   }
@@ -123,13 +127,13 @@ void NaiveEngine::AdvanceEntry(uint32_t index, const AdvanceOp& op, uint32_t ent
   }
   CommitTo(handle, ComputedLength(sequence));
   const uint32_t length = sequence.length() + count;
-  Outcome outcome = Grow(handle, length, 0);
+  Outcome outcome = Grow(handle, length, 0, true);
   outcome.part = AdvancePart::kEnter;
   if (!outcome.error.ok()) return Fail(index, entry, handle, outcome);
   sequence.items += ItemsOf(tokens, {});
   const uint32_t ahead = op.aheads.empty() ? op.ahead : op.aheads[entry];
   const uint64_t slots = std::min<uint64_t>(uint64_t{length} + ahead, options_.max_sequence_tokens);
-  outcome = Grow(handle, length, static_cast<uint32_t>(slots));
+  outcome = Grow(handle, length, static_cast<uint32_t>(slots), false);
   outcome.part = AdvancePart::kAhead;
   if (!outcome.error.ok()) Fail(index, entry, handle, outcome);
 }
@@ -139,14 +143,17 @@ NaiveEngine::Outcome NaiveEngine::Extend(const ExtendOp& op) {
   const NaiveSequence& sequence = *FindSequence(op.sequence);
   const uint32_t slots = std::min(op.slots, options_.max_sequence_tokens);
   const auto given = static_cast<uint32_t>(sequence.items.size());
-  return Grow(op.sequence, std::max(sequence.length(), std::min(slots, given)), slots);
+  return Grow(op.sequence, std::max(sequence.length(), std::min(slots, given)), slots, true);
 }
 
 NaiveEngine::Outcome NaiveEngine::Commit(const CommitOp& op) {
   if (Error error = CheckLength(op.sequence, op.start_length); !error.ok()) return {error};
   const NaiveSequence& sequence = *FindSequence(op.sequence);
-  if (op.committed_length > sequence.length()) return {MakeError(Reason::kInvalidArgument, "")};
-  if (op.committed_length > ComputedLength(sequence)) return {MakeError(Reason::kNotComputed, "")};
+  if (op.committed_length > sequence.length() || op.committed_length < sequence.committed) {
+    return {MakeError(Reason::kInvalidArgument, "")};
+  }
+  if (op.committed_length > std::max(sequence.committed, ComputedLength(sequence)))
+    return {MakeError(Reason::kNotComputed, "")};
   CommitTo(op.sequence, op.committed_length);
   return {};
 }
@@ -161,14 +168,16 @@ NaiveEngine::Outcome NaiveEngine::Fork(uint32_t index, const ForkOp& op) {
   }
   if (children.empty()) return {MakeError(Reason::kInvalidArgument, "")};
   NaiveSequence& parent = *FindSequence(op.sequence);
-  parent.items.resize(parent.length());
-  CommitTo(op.sequence, ComputedLength(parent));
-  const uint32_t tail = parent.committed % options_.block_tokens;
-  const bool copies = tail > 0 && parent.reserved > parent.length();
+  const uint32_t shared = std::max(parent.committed, ComputedLength(parent));
+  if (shared == 0) return {MakeError(Reason::kNotComputed, "")};
+  const bool copies = shared % options_.block_tokens > 0 && parent.reserved > parent.length();
   if (copies) {
-    const Need need{static_cast<uint32_t>(children.size() * options_.groups.size()), {}};
+    // Judged before the commit, which may free duplicates.
+    const Need need{static_cast<uint32_t>(children.size() * options_.groups.size()), {}, false};
     if (Error error = Refusal(need, parent.birth); !error.ok()) return {error};
   }
+  parent.items.resize(parent.length());
+  CommitTo(op.sequence, shared);
   for (const SequenceHandle child : op.children) AddChild(op.sequence, child, copies);
   result_.forks.push_back({index, parent.committed});
   return {};
@@ -192,11 +201,13 @@ NaiveEngine::Outcome NaiveEngine::Finish(const FinishOp& op) {
   if (!ValidateRetention(op.retention).ok()) return {MakeError(Reason::kInvalidArgument, "")};
   const auto tables = sequence->tables;
   const uint64_t birth = sequence->birth;
+  const bool drop = op.drop && sequence->publishes;
+  const size_t whole_blocks = sequence->length() / options_.block_tokens;
+  pool_.waiters.erase(birth);
   ApplyRetention(*sequence, op.retention);
   CutTables(op.sequence, 0);
   pool_.sequences.erase({actor_, op.sequence});
-  pool_.waiters.erase(birth);
-  if (op.drop) DropSealed(tables, birth);
+  if (drop) DropSealed(tables, birth, whole_blocks);
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "tests/support/naive_pool.h"
 
 #include <algorithm>
+#include <sstream>
 #include <tuple>
 
 namespace quire::testing {
@@ -35,13 +36,14 @@ std::vector<BlockId> NaivePool::FreeFor(int worker) const {
   return blocks;
 }
 
-bool NaivePool::IsVariant(BlockId block) const {
+bool NaivePool::IsTwin(BlockId block) const {
   const NaiveContent& mine = content.at(block);
-  if (mine.is_public) return false;
+  if (mine.dead) return false;
   return std::any_of(content.begin(), content.end(), [&](const auto& entry) {
     const NaiveContent& other = entry.second;
-    return entry.first != block && mine.SamePlace(other) &&
-           (other.is_public || other.seal_order < mine.seal_order);
+    if (entry.first == block || !mine.SamePlace(other) || other.dead) return false;
+    const bool later = !mine.is_public && (other.is_public || other.seal_order < mine.seal_order);
+    return later || HasChild(mine);
   });
 }
 
@@ -50,22 +52,24 @@ std::vector<BlockId> NaivePool::EvictableFor(int worker) const {
   std::set<BlockId> blocks;
   for (const auto& [block, mine] : content) {
     const bool visible = mine.is_public || mine.worker == worker;
-    if (visible && holders[Index(block)].AvailableTo(worker) && !IsVariant(block)) {
+    if (visible && holders[Index(block)].AvailableTo(worker) && !IsTwin(block)) {
       blocks.insert(block);
     }
   }
   // What stands above something that has to stay must stay too.
   std::erase_if(blocks, [&](BlockId block) {
     return std::any_of(content.begin(), content.end(), [&](const auto& entry) {
-      return content.at(block).Above(entry.second) && !blocks.contains(entry.first);
+      return content.at(block).Above(entry.second) && !entry.second.dead &&
+             !blocks.contains(entry.first);
     });
   });
   return {blocks.begin(), blocks.end()};
 }
 
 bool NaivePool::HasChild(const NaiveContent& parent) const {
-  return std::any_of(content.begin(), content.end(),
-                     [&](const auto& entry) { return parent.Above(entry.second); });
+  return std::any_of(content.begin(), content.end(), [&](const auto& entry) {
+    return parent.Above(entry.second) && !entry.second.dead;
+  });
 }
 
 BlockId NaivePool::VictimFor(int worker) const {
@@ -75,30 +79,40 @@ BlockId NaivePool::VictimFor(int worker) const {
   }
   const auto order = [&](BlockId block) {
     const NaiveContent& mine = content.at(block);
-    return std::tuple(mine.priority, mine.last_use);
+    return std::tuple(!mine.dead, mine.dead ? 0 : mine.priority, mine.last_use);
   };
   std::sort(leaves.begin(), leaves.end(),
             [&](BlockId a, BlockId b) { return order(a) < order(b); });
   return leaves.empty() ? kNoBlock : leaves.front();
 }
 
+std::set<BlockId> NaivePool::Fenced() const {
+  const std::vector<NaiveHolders> holders = Holders();
+  std::set<BlockId> fenced;
+  for (uint32_t i = 0; i < block_count; ++i) {
+    const bool is_sealed = content.contains(BlockId{i}) || sealed.contains(BlockId{i});
+    const bool used = holders[i].tables > 0 || (is_sealed && holders[i].Held());
+    if (!used && (holders[i].Held() || !holders[i].releasing.empty())) fenced.insert(BlockId{i});
+  }
+  return fenced;
+}
+
 BlockStateCounts NaivePool::Counts() const {
   const std::vector<NaiveHolders> holders = Holders();
+  const std::set<BlockId> fenced = Fenced();
   BlockStateCounts counts;
+  counts.fenced = fenced.size();
   for (uint32_t i = 0; i < block_count; ++i) {
     const auto mine = content.find(BlockId{i});
     const bool in_tree = mine != content.end();
-    const bool is_sealed = in_tree || sealed.contains(BlockId{i});
-    const bool used =
-        holders[i].tables > 0 || (is_sealed && holders[i].pins + holders[i].copies > 0);
-    if (used && !is_sealed) {
-      ++counts.filling;
-    } else if (used) {
-      ++(in_tree && !mine->second.is_public ? counts.pending : counts.referenced);
-    } else if (!holders[i].releasing.empty() || holders[i].Held()) {
-      ++counts.fenced;
-    } else {
+    counts.dead += in_tree && mine->second.dead;
+    if (fenced.contains(BlockId{i})) continue;
+    if (!holders[i].Held()) {
       ++(in_tree ? counts.idle : counts.free);
+    } else if (in_tree) {
+      ++(mine->second.is_public ? counts.referenced : counts.pending);
+    } else {
+      ++(sealed.contains(BlockId{i}) ? counts.referenced : counts.filling);
     }
   }
   return counts;
@@ -116,7 +130,7 @@ uint64_t NaivePool::HeldBy(int worker) const {
 
 BlockId NaivePool::Find(uint32_t group, uint32_t space, const Items& prefix, int worker) const {
   for (const auto& [block, mine] : content) {
-    if (mine.group == group && mine.space == space && mine.prefix == prefix &&
+    if (mine.group == group && mine.space == space && mine.prefix == prefix && !mine.dead &&
         (mine.is_public || mine.worker == worker)) {
       return block;
     }
@@ -141,6 +155,20 @@ void NaivePool::TakeOut(BlockId block) {
   }
 }
 
+void NaivePool::Evict(BlockId block) {
+  const NaiveContent gone = content.at(block);
+  content.erase(block);
+  if (gone.dead || groups[gone.group].is_window()) return;
+  const std::vector<NaiveHolders> holders = Holders();
+  for (auto entry = content.begin(); entry != content.end();) {
+    auto& [other, theirs] = *entry;
+    const bool goes_along = theirs.SamePrefix(gone) && theirs.is_public == gone.is_public &&
+                            theirs.worker == gone.worker;
+    if (goes_along) theirs.dead = true;
+    entry = goes_along && holders[Index(other)].Held() ? content.erase(entry) : std::next(entry);
+  }
+}
+
 void NaivePool::ExpireRetention(TimePoint now) {
   const std::vector<NaiveHolders> holders = Holders();
   for (auto& [block, mine] : content) {
@@ -149,6 +177,35 @@ void NaivePool::ExpireRetention(TimePoint now) {
     mine.priority = kDefaultPriority;
     mine.duration.reset();
   }
+}
+
+std::string NaivePool::Describe() const {
+  std::ostringstream text;
+  for (const auto& [key, sequence] : sequences) {
+    text << "worker " << key.first << " sequence " << key.second << " born " << sequence.birth
+         << " committed " << sequence.committed << " length " << sequence.length() << " reserved "
+         << sequence.reserved << (sequence.publishes ? "" : " private");
+    for (const auto& table : sequence.tables) {
+      text << " [";
+      for (const BlockId block : table) text << static_cast<int32_t>(Index(block)) << " ";
+      text << "]";
+    }
+    text << "\n";
+  }
+  const std::vector<NaiveHolders> holders = Holders();
+  for (const auto& [block, mine] : content) {
+    text << "block " << Index(block) << " group " << mine.group << " space " << mine.space << " (";
+    for (const char32_t item : mine.prefix) text << static_cast<uint32_t>(item) << " ";
+    text << ") " << (mine.is_public ? "public" : "pending of ");
+    if (!mine.is_public) text << mine.worker << " step " << mine.step;
+    text << " priority " << mine.priority << " last use " << mine.last_use
+         << (mine.dead ? " dead" : "") << " tables " << holders[Index(block)].tables << " pins "
+         << holders[Index(block)].pins << " copies " << holders[Index(block)].copies
+         << " released by {";
+    for (const int worker : holders[Index(block)].releasing) text << worker << " ";
+    text << "}\n";
+  }
+  return text.str();
 }
 
 }  // namespace quire::testing

@@ -29,7 +29,7 @@ struct NaiveContent {
   uint32_t group = 0;
   uint32_t space = 0;
   Items prefix{};
-  // Who sealed it, in which step; everybody else sees it once public.
+  // Who sealed it, in which step; everybody else sees it only when public.
   int worker = 0;
   StepNumber step = 0;
   bool is_public = false;
@@ -41,14 +41,21 @@ struct NaiveContent {
   // When the last table let go.
   uint64_t last_use = 0;
   TimePoint let_go{};
+  // A block of the same place in another group is gone, so that no hit can use this one.
+  bool dead = false;
 
   bool SamePlace(const NaiveContent& other) const {
-    return group == other.group && space == other.space && prefix == other.prefix;
+    return group == other.group && SamePrefix(other);
+  }
+
+  bool SamePrefix(const NaiveContent& other) const {
+    return space == other.space && prefix == other.prefix;
   }
 
   // True if `other` stands further down behind this content.
   bool Above(const NaiveContent& other) const {
-    return group == other.group && space == other.space && other.prefix.size() > prefix.size() &&
+    return !dead && group == other.group && space == other.space &&
+           other.prefix.size() > prefix.size() &&
            other.prefix.compare(0, prefix.size(), prefix) == 0;
   }
 };
@@ -110,7 +117,7 @@ struct NaivePool {
   uint32_t block_tokens = 0;
   std::vector<GroupSpec> groups{};
   std::map<BlockId, NaiveContent> content{};
-  // Full and committed, in the tree or not.
+  // Was put into the tree, and may be in it still.
   std::set<BlockId> sealed{};
   std::vector<NaiveHold> releases{};
   std::vector<NaiveHold> copies{};
@@ -128,9 +135,12 @@ struct NaivePool {
   // The next block to evict for the worker; kNoBlock if there is none.
   BlockId VictimFor(int worker) const;
   bool HasChild(const NaiveContent& content) const;
-  // Another block stood for the same content earlier.
-  bool IsVariant(BlockId block) const;
+  // Another block stood for the same content earlier, so that this one is never evicted; or another
+  // stands beside it and something hangs below, which may be the other's.
+  bool IsTwin(BlockId block) const;
   BlockStateCounts Counts() const;
+  // Released, or held by copies without being content, and nothing else.
+  std::set<BlockId> Fenced() const;
   uint64_t HeldBy(int worker) const;
   // Block of this content that the worker sees; kNoBlock: none.
   BlockId Find(uint32_t group, uint32_t space, const Items& prefix, int worker) const;
@@ -139,7 +149,12 @@ struct NaivePool {
   void LetGo(BlockId block, int worker, StepNumber step, TimePoint now);
   // The content leaves the tree; sequences that hold it publish nothing more.
   void TakeOut(BlockId block);
+  // Room is needed: the content is lost, and what cannot be used without it is dead.
+  void Evict(BlockId block);
   void ExpireRetention(TimePoint now);
+
+  // Everything, for reports.
+  std::string Describe() const;
 };
 
 }  // namespace quire::testing

@@ -9,7 +9,8 @@ constexpr size_t kHistory = 24;
 
 }  // namespace
 
-MadeStep StepMaker::Make(Choices& choices, const std::vector<SequenceView>& sequences) {
+MadeStep StepMaker::Make(Choices& choices, const std::vector<SequenceView>& sequences,
+                         uint32_t left_out) {
   lengths_.clear();
   for (const SequenceView& sequence : sequences) lengths_[sequence.handle] = sequence.length;
   MadeStep step;
@@ -32,6 +33,11 @@ MadeStep StepMaker::Make(Choices& choices, const std::vector<SequenceView>& sequ
       AddFinish(choices, *handle, step);
     }
   }
+  std::vector<Operation> kept;
+  for (size_t i = 0; i < step.operations.size(); ++i) {
+    if ((left_out >> i & 1) == 0) kept.push_back(std::move(step.operations[i]));
+  }
+  step.operations = std::move(kept);
   for (const Operation& operation : step.operations) step.text += Describe(operation) + "\n";
   return step;
 }

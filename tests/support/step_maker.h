@@ -39,8 +39,9 @@ class StepMaker {
   StepMaker(const EngineOptions& options, uint32_t alphabet, uint32_t handles)
       : options_(options), alphabet_(alphabet), handles_(handles) {}
 
-  // `sequences`: what the worker has before the step.
-  MadeStep Make(Choices& choices, const std::vector<SequenceView>& sequences);
+  // `sequences`: what the worker has before the step. Operation i is left out if bit i of
+  // `left_out` is set.
+  MadeStep Make(Choices& choices, const std::vector<SequenceView>& sequences, uint32_t left_out);
   Prompt MakePrompt(Choices& choices);
 
  private:

@@ -1,12 +1,10 @@
 // Random steps on the engine and on a naive model that must agree in everything observable.
 //
 // A difference prints the shortest sequence of calls found that shows it and a line to repeat it:
-//   property_test --seed=S --operations=N [--groups=G] [--blocks=B]
+//   property_test --gtest_filter=*Given* --seed=S [--operations=N] [--groups=G] [--blocks=B]
+// With a seed and no number of operations the run is the full one of 200,000.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <iostream>
 #include <string>
 
 #include "tests/support/model_run.h"
@@ -30,13 +28,13 @@ void CheckAgainstModel(uint64_t seed, uint64_t operations, const ModelRunOptions
   for (uint64_t done = 0; done < operations; done += kActionsPerRun) {
     RandomChoices choices(seed + (done << 20));
     ModelRun run(options, choices);
-    std::vector<std::vector<uint32_t>> actions = {choices.TakeDrawn()};
+    Recording recording = {{choices.TakeDrawn()}};
     for (uint32_t i = 0; i < kActionsPerRun; ++i) {
       const std::string difference = run.Act(choices);
-      actions.push_back(choices.TakeDrawn());
+      recording.push_back({choices.TakeDrawn()});
       if (difference.empty()) continue;
       std::string log;
-      const auto fewer = Minimize(options, actions);
+      const auto fewer = Minimize(options, recording);
       const std::string shortest = Replay(options, fewer, &log);
       FAIL() << difference << "\nrepeat: --seed=" << seed + (done << 20)
              << " --operations=" << kActionsPerRun << " --groups=" << options.groups
@@ -68,14 +66,20 @@ TEST(PropertyTest, LargerPoolsAgreeWithTheModel) {
   CheckAgainstModel(201, 4000, options);
 }
 
+constexpr uint64_t kFullOperations = 200'000;
+constexpr uint64_t kShortOperations = 5000;
+
 // The run of the command line, or else a short one.
 TEST(PropertyTest, GivenSeedAgreesWithTheModel) {
   ModelRunOptions options;
   options.groups = flags.groups;
   options.max_blocks = flags.blocks;
   options.audit_interval = 8;
-  const uint64_t seed = flags.seed != 0 ? flags.seed : 301;
-  CheckAgainstModel(seed, flags.operations != 0 ? flags.operations : 10'000, options);
+  const bool given = flags.seed != 0;
+  const uint64_t operations = flags.operations != 0 ? flags.operations
+                              : given               ? kFullOperations
+                                                    : kShortOperations;
+  CheckAgainstModel(given ? flags.seed : 301, operations, options);
 }
 
 }  // namespace

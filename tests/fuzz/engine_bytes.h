@@ -1,0 +1,17 @@
+// Bytes as a list of operations on the engine, checked against the naive model after each.
+#ifndef QUIRE_TESTS_FUZZ_ENGINE_BYTES_H_
+#define QUIRE_TESTS_FUZZ_ENGINE_BYTES_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace quire::testing {
+
+// The first bytes choose the pool, the rest the calls. Returns what differs between engine and
+// model with the calls that led there, or "".
+std::string RunEngineBytes(std::span<const uint8_t> bytes);
+
+}  // namespace quire::testing
+
+#endif  // QUIRE_TESTS_FUZZ_ENGINE_BYTES_H_
