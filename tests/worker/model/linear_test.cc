@@ -18,15 +18,15 @@ std::vector<float> Noise(size_t count, uint32_t seed) {
 }
 
 TEST(LinearTest, MultipliesByTheTransposedWeight) {
-  constexpr int32_t kRows = 21, kIn = 40, kOut = 24;
+  constexpr size_t kRows = 21, kIn = 40, kOut = 24;
   const std::vector<float> weight = Noise(kOut * kIn, 1);
   const std::vector<float> x = Noise(kRows * kIn, 2);
   std::vector<float> y(kRows * kOut);
   Linear(weight, kOut, kIn).Apply(x.data(), kRows, y.data());
-  for (int32_t row = 0; row < kRows; ++row) {
-    for (int32_t out = 0; out < kOut; ++out) {
+  for (size_t row = 0; row < kRows; ++row) {
+    for (size_t out = 0; out < kOut; ++out) {
       double sum = 0;
-      for (int32_t i = 0; i < kIn; ++i) sum += double{x[row * kIn + i]} * weight[out * kIn + i];
+      for (size_t i = 0; i < kIn; ++i) sum += double{x[row * kIn + i]} * weight[out * kIn + i];
       EXPECT_NEAR(y[row * kOut + out], sum, 1e-4);
     }
   }
