@@ -107,6 +107,8 @@ inline constexpr uint16_t kBlockedFlag = 256;
 inline constexpr uint16_t kBlocksParentFlag = 512;
 // Its checksum is known or wanted.
 inline constexpr uint16_t kChecksumFlag = 1024;
+// In the tree, and held, fenced or pending.
+inline constexpr uint16_t kClosedFlag = 2048;
 
 }  // namespace quire
 

@@ -79,6 +79,13 @@ void BlockPool::Settle(BlockId block) {
     record.Set(kBlocksParentFlag, blocking);
     listener_->OnBlockingChanged(record, blocking);
   }
+  const bool closed = record.node != kNoNode && !record.Has(kVariantFlag) &&
+                      (record.table_refs > 0 || record.holds > 0 ||
+                       record.fence_worker != kNoWorker || record.Has(kPendingFlag));
+  if (closed != record.Has(kClosedFlag)) {
+    record.Set(kClosedFlag, closed);
+    listener_->OnClosedChanged(record, closed);
+  }
   const bool same_list = kind == PlacedKind(record) && record.place_worker == record.fence_worker;
   const bool same_band = kind != ListKind::kEvictable || record.place == Place::kParked ||
                          record.band == EvictionOrder::BandOf(record);
@@ -341,6 +348,10 @@ void BlockPool::EndFence(BlockId block, WorkerSlot worker, StepNumber completed)
 void BlockPool::LeaveNode(BlockId block) {
   Block& record = Mut(block);
   if (record.Has(kBlocksParentFlag)) listener_->OnBlockingChanged(record, false);
+  if (record.Has(kClosedFlag)) {
+    record.Set(kClosedFlag, false);
+    listener_->OnClosedChanged(record, false);
+  }
   record.Set(kBlocksParentFlag | kBlockedFlag, false);
   record.node = kNoNode;
 }
@@ -352,6 +363,8 @@ void BlockPool::MarkDead(BlockId block) {
   record.Set(kDeadFlag, true);
   AddCount(dead_, +1);
   Settle(block);
+  // Nothing depends on it any more.
+  Unpark(block);
 }
 
 // --- Retention ---

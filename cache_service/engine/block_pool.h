@@ -27,6 +27,8 @@ class BlockingListener {
  public:
   virtual ~BlockingListener() = default;
   virtual void OnBlockingChanged(const Block& block, bool blocking) = 0;
+  // Told when a block in the tree becomes held, fenced or pending, or is none of these any more.
+  virtual void OnClosedChanged(const Block& block, bool closed) = 0;
 };
 
 class BlockPool {

@@ -30,7 +30,6 @@ void EngineCore::EvictBlock(BlockId block) {
 // A childless node lost a block that every hit on it needs: its other blocks are dead.
 void EngineCore::RemoveNode(NodeId node) {
   const NodeId parent = tree_.Get(node).parent;
-  ForgetLeaf(node);
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block == kNoBlock) continue;
@@ -46,6 +45,7 @@ void EngineCore::RemoveNode(NodeId node) {
     GuardVariants(node);
     return;
   }
+  ForgetLeaf(node);
   tree_.Remove(node);
   RemoveGhosts(parent);
 }
@@ -128,7 +128,6 @@ uint64_t EngineCore::RemoveSubtree(NodeId top, EvictionReason reason) {
   absl::flat_hash_set<NodeId> removed;
   for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) {
     const NodeId node = order[i];
-    ForgetLeaf(node);
     for (uint32_t group = 0; group < groups(); ++group) take_out(tree_.BlockOf(node, group));
     for (const NodeVariant& variant : tree_.Variants(node)) {
       for (const BlockId block : variant.blocks) take_out(block);
@@ -136,7 +135,10 @@ uint64_t EngineCore::RemoveSubtree(NodeId top, EvictionReason reason) {
     removed.insert(node);
   }
   TaintSequences(removed);
-  for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) tree_.Remove(order[i]);
+  for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) {
+    ForgetLeaf(order[i]);
+    tree_.Remove(order[i]);
+  }
   if (parent != kNoNode) RemoveGhosts(parent);
   return blocks;
 }

@@ -1,39 +1,68 @@
 // What keeps window blocks: the leaves behind whose hit position they lie (E1).
 //
-// A window block may not be evicted while a leaf needs it, and does not count as evictable while
-// that leaf is held. Both numbers are kept per node and group, and change only when a node becomes
-// or stops being a leaf, or a leaf becomes or stops being held.
+// A window block may not be evicted while a leaf needs it. It does not even count as evictable
+// while a node needs it that will stay when all that may be evicted below it is gone: one that is
+// closed (held, fenced or pending) and has no closed child. For the worker that fences such a node
+// itself this is stricter than needed, until its step is complete. Both numbers are kept per node
+// and group.
 #include "cache_service/engine/engine_core.h"
 
 namespace quire {
 namespace {
 
 constexpr uint8_t kIsLeaf = 1;
-constexpr uint8_t kIsHeldLeaf = 2;
+constexpr uint8_t kStays = 2;
 
 uint64_t ProtectionKey(NodeId node, uint32_t group) { return uint64_t{node} << 16 | group; }
 
 }  // namespace
 
-bool EngineCore::LeafHeld(NodeId node) const {
+bool EngineCore::Closed(NodeId node) const {
+  // A variant stands in when the node's own blocks go.
+  if (tree_.Get(node).has_variants) return true;
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
-    if (block == kNoBlock) continue;
-    if (!only_windows_ && IsWindow(group)) continue;
-    const Block& record = pool_.Get(block);
-    if (record.table_refs > 0 || record.holds > 0) return true;
+    if (block != kNoBlock && (only_windows_ || group == full_group_)) {
+      return pool_.Get(block).Has(kClosedFlag);
+    }
   }
   return false;
+}
+
+bool EngineCore::StaysAsLeaf(NodeId node) const {
+  const auto closed_children = closed_children_.find(node);
+  return Closed(node) &&
+         (closed_children == closed_children_.end() || closed_children->second == 0);
+}
+
+// The block that stands for its position tells its parent.
+void EngineCore::OnClosedChanged(const Block& block, bool closed) {
+  if (!has_windows_ || (!only_windows_ && block.group != full_group_)) return;
+  if (only_windows_ && block.group != 0) return;
+  const NodeId parent = tree_.Get(block.node).parent;
+  journal_.OnRollback([this, parent, closed] { closed_children_[parent] -= closed ? 1 : -1; });
+  uint32_t& count = closed_children_[parent];
+  count += closed ? 1 : -1;
+  if (count == 0) closed_children_.erase(parent);
+  LeafChanged(block.node);
+  LeafChanged(parent);
 }
 
 void EngineCore::LeafChanged(NodeId node) {
   if (tree_.IsRoot(node)) return;
   const bool leaf = tree_.Get(node).child_count == 0;
-  const bool held = leaf && LeafHeld(node);
+  SetLeafState(node, static_cast<uint8_t>((leaf ? kIsLeaf : 0) | (StaysAsLeaf(node) ? kStays : 0)));
+}
+
+// The node goes: it protects nothing any more.
+void EngineCore::ForgetLeaf(NodeId node) {
+  if (leaf_state_.contains(node)) SetLeafState(node, 0);
+}
+
+void EngineCore::SetLeafState(NodeId node, uint8_t state) {
   const auto found = leaf_state_.find(node);
   const uint8_t before = found == leaf_state_.end() ? uint8_t{0} : found->second;
-  const auto after = static_cast<uint8_t>((leaf ? kIsLeaf : 0) | (held ? kIsHeldLeaf : 0));
-  if (before == after) return;
+  if (before == state) return;
   journal_.OnRollback([this, node, before] {
     if (before == 0) {
       leaf_state_.erase(node);
@@ -41,26 +70,16 @@ void EngineCore::LeafChanged(NodeId node) {
       leaf_state_[node] = before;
     }
   });
-  if (after == 0) {
+  if (state == 0) {
     leaf_state_.erase(node);
   } else {
-    leaf_state_[node] = after;
+    leaf_state_[node] = state;
   }
-  Protect(node, int{leaf} - int{(before & kIsLeaf) != 0},
-          int{held} - int{(before & kIsHeldLeaf) != 0});
+  Protect(node, int{(state & kIsLeaf) != 0} - int{(before & kIsLeaf) != 0},
+          int{(state & kStays) != 0} - int{(before & kStays) != 0});
 }
 
-// The node goes: it protects nothing any more.
-void EngineCore::ForgetLeaf(NodeId node) {
-  const auto found = leaf_state_.find(node);
-  if (found == leaf_state_.end()) return;
-  const uint8_t before = found->second;
-  journal_.OnRollback([this, node, before] { leaf_state_[node] = before; });
-  leaf_state_.erase(found);
-  Protect(node, -int{(before & kIsLeaf) != 0}, -int{(before & kIsHeldLeaf) != 0});
-}
-
-void EngineCore::Protect(NodeId leaf, int leaves, int held_leaves) {
+void EngineCore::Protect(NodeId leaf, int leaves, int staying) {
   const uint32_t depth = tree_.Get(leaf).depth;
   for (uint32_t group = 0; group < groups(); ++group) {
     if (!IsWindow(group)) continue;
@@ -69,36 +88,22 @@ void EngineCore::Protect(NodeId leaf, int leaves, int held_leaves) {
                          options_.block_tokens);
     NodeId node = leaf;
     for (uint32_t i = depth + 1; i-- > first; node = tree_.Get(node).parent) {
+      // Without a group that sees everything, a leaf's own block must be able to go first.
+      if (only_windows_ && node == leaf) continue;
       const uint64_t key = ProtectionKey(node, group);
       Protection& protection = protection_[key];
       if (journal_.active()) {
         journal_.OnRollback([this, key, copy = protection] {
-          if (copy.leaves == 0) {
+          if (copy.leaves == 0 && copy.staying == 0) {
             protection_.erase(key);
           } else {
             protection_[key] = copy;
           }
         });
       }
-      // Without a group that sees everything, a leaf's own block must be able to go first.
-      if (!only_windows_ || node != leaf) {
-        protection.leaves = static_cast<uint32_t>(static_cast<int>(protection.leaves) + leaves);
-      }
-      if (!only_windows_ || node != leaf) {
-        protection.held_leaves =
-            static_cast<uint32_t>(static_cast<int>(protection.held_leaves) + held_leaves);
-      }
-      const bool gone = protection.leaves == 0 && protection.held_leaves == 0;
-      const bool guard_ended = held_leaves < 0 && protection.held_leaves == 0;
-      if (gone) protection_.erase(key);
-      const BlockId block = tree_.BlockOf(node, group);
-      if (block == kNoBlock) continue;
-      // Its worker's kernels may still read the window in steps that are not complete.
-      if (guard_ended && worker_ != nullptr && out_ != nullptr &&
-          pool_.Get(block).Has(kGuardedFlag) && pool_.Get(block).table_refs == 0) {
-        pool_.Fence(block, worker_->slot, step_);
-        Log(block, LogKind::kReleased);
-      }
+      protection.leaves = static_cast<uint32_t>(static_cast<int>(protection.leaves) + leaves);
+      protection.staying = static_cast<uint32_t>(static_cast<int>(protection.staying) + staying);
+      if (protection.leaves == 0 && protection.staying == 0) protection_.erase(key);
       BlockPlaced(node, group);
     }
   }
@@ -109,10 +114,12 @@ void EngineCore::BlockPlaced(NodeId node, uint32_t group) {
   const BlockId block = tree_.BlockOf(node, group);
   if (block == kNoBlock) return;
   const auto found = protection_.find(ProtectionKey(node, group));
-  const bool guarded = found != protection_.end() && found->second.held_leaves > 0;
+  const bool guarded = found != protection_.end() && found->second.staying > 0;
   const bool needed = found != protection_.end() && found->second.leaves > 0;
-  pool_.Mut(block).Set(kGuardedFlag, guarded);
-  pool_.Settle(block);
+  if (pool_.Get(block).Has(kGuardedFlag) != guarded) {
+    pool_.Mut(block).Set(kGuardedFlag, guarded);
+    pool_.Settle(block);
+  }
   if (!needed) pool_.Unpark(block);
 }
 
@@ -158,31 +165,17 @@ bool EngineCore::IsNeeded(BlockId block) const {
   return found != protection_.end() && found->second.leaves > 0;
 }
 
-// --- Uses of a block, with what follows for leaves ---
+// --- Uses of a block ---
 
-void EngineCore::Ref(BlockId block, WorkerSlot worker) {
-  pool_.AddTableRef(block, worker);
-  const Block& record = pool_.Get(block);
-  if (has_windows_ && record.node != kNoNode && !record.Has(kVariantFlag)) LeafChanged(record.node);
-}
+void EngineCore::Ref(BlockId block, WorkerSlot worker) { pool_.AddTableRef(block, worker); }
 
 void EngineCore::Unref(BlockId block, WorkerSlot worker, StepNumber step) {
   const bool last = pool_.DropTableRef(block, worker, step);
   if (last && step > 0 && step != kUnreportedStep) Log(block, LogKind::kReleased);
-  const Block& record = pool_.Get(block);
-  if (has_windows_ && record.node != kNoNode && !record.Has(kVariantFlag)) LeafChanged(record.node);
 }
 
-void EngineCore::Hold(BlockId block) {
-  pool_.AddHold(block);
-  const Block& record = pool_.Get(block);
-  if (has_windows_ && record.node != kNoNode && !record.Has(kVariantFlag)) LeafChanged(record.node);
-}
+void EngineCore::Hold(BlockId block) { pool_.AddHold(block); }
 
-void EngineCore::Unhold(BlockId block) {
-  pool_.DropHold(block);
-  const Block& record = pool_.Get(block);
-  if (has_windows_ && record.node != kNoNode && !record.Has(kVariantFlag)) LeafChanged(record.node);
-}
+void EngineCore::Unhold(BlockId block) { pool_.DropHold(block); }
 
 }  // namespace quire

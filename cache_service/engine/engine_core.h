@@ -7,6 +7,7 @@
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -222,12 +223,16 @@ class EngineCore : private BlockingListener {
   // held.
   void LeafChanged(NodeId node);
   void ForgetLeaf(NodeId node);
-  void Protect(NodeId node, int leaves, int held_leaves);
-  bool LeafHeld(NodeId node) const;
+  void SetLeafState(NodeId node, uint8_t state);
+  void Protect(NodeId node, int leaves, int staying);
+  // It stays when all that may be evicted below it is gone.
+  bool StaysAsLeaf(NodeId node) const;
+  bool Closed(NodeId node) const;
   // A block was put into the tree as the one of its node and group.
   void BlockPlaced(NodeId node, uint32_t group);
 
   void OnBlockingChanged(const Block& block, bool blocking) override;
+  void OnClosedChanged(const Block& block, bool closed) override;
   // Uses of a block, with what follows for leaves.
   void Ref(BlockId block, WorkerSlot worker);
   void Unref(BlockId block, WorkerSlot worker, StepNumber step);
@@ -333,11 +338,15 @@ class EngineCore : private BlockingListener {
   bool draining_ = false;
   std::vector<uint64_t> ended_leases_;
 
-  // Leaves (and held leaves) whose window holds the node's blocks, by node and group.
+  // Leaves, and nodes that will stay as leaves, whose window holds the node's blocks, by node and
+  // group.
   struct Protection {
     uint32_t leaves = 0;
-    uint32_t held_leaves = 0;
+    uint32_t staying = 0;
   };
+
+  // Children whose blocks may not be evicted by everybody (only kept where there are windows).
+  absl::flat_hash_map<NodeId, uint32_t> closed_children_;
 
   absl::flat_hash_map<uint64_t, Protection> protection_;
   absl::flat_hash_map<NodeId, uint8_t> leaf_state_;
@@ -366,8 +375,13 @@ template <typename Visit>
 void EngineCore::VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const {
   const uint32_t length = hit.Tokens(options_.block_tokens);
   for (uint32_t group = 0; group < groups(); ++group) {
-    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
-                                            options_.block_tokens, options_.window_slack_tokens);
+    const uint32_t window = options_.groups[group].window_tokens;
+    uint32_t first = FirstNeededBlock(window, length, options_.block_tokens);
+    // Blocks kept by slack count while they are there without a gap.
+    const uint32_t kept =
+        FirstNeededBlock(window, length, options_.block_tokens, options_.window_slack_tokens);
+    first = std::min(first, hit.whole_blocks);
+    while (first > kept && VisibleBlock(hit.path[first - 1], group, worker) != kNoBlock) --first;
     for (uint32_t i = 0; i < hit.whole_blocks; ++i) {
       const bool needed = !IsWindow(group) || i >= first;
       visit(group, i, needed ? VisibleBlock(hit.path[i], group, worker) : kNoBlock);
