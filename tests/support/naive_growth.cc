@@ -205,12 +205,11 @@ void NaiveEngine::AddChild(SequenceHandle parent_handle, SequenceHandle handle, 
   }
 }
 
-// Only whole blocks: a sequence cut back into a block does not speak for the rest of it.
+// Every block that the sequence still holds, also one that it was cut back into.
 void NaiveEngine::ApplyRetention(const NaiveSequence& sequence,
                                  const std::vector<RetentionRange>& ranges) {
-  const size_t whole_blocks = sequence.length() / options_.block_tokens;
   for (const auto& table : sequence.tables) {
-    for (uint32_t i = 0; i < std::min(table.size(), whole_blocks); ++i) {
+    for (uint32_t i = 0; i < table.size(); ++i) {
       const auto content = pool_.content.find(table[i]);
       const auto wanted = RetentionOfBlock(ranges, i, options_.block_tokens);
       if (content == pool_.content.end() || !wanted.has_value()) continue;
