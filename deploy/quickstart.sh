@@ -7,7 +7,7 @@ readonly root
 readonly build="$root/build/release"
 
 # Small enough that the workload fills it and eviction has work to do.
-readonly pool_bytes=$((64 << 20))
+readonly pool_bytes=$((32 << 20))
 
 seconds=20
 json=""
@@ -20,8 +20,6 @@ worker_pid=""
 metrics_port=""
 grpc_port=""
 verification=""
-waste_sum=0
-waste_samples=0
 
 usage() {
   cat <<'EOF'
@@ -121,9 +119,6 @@ sum() {
     END { printf "%.0f\n", total }'
 }
 
-# ratio PART WHOLE: in percent with one digit.
-ratio() { awk -v part="$1" -v whole="$2" 'BEGIN { printf "%.1f", whole ? 100 * part / whole : 0 }'; }
-
 # --- Steps ---
 
 install_packages() {
@@ -176,14 +171,9 @@ start_server() {
   note "gRPC 127.0.0.1:$grpc_port, metrics http://127.0.0.1:$metrics_port/metrics"
 }
 
-# Takes the worker's last progress line and a sample of the server's internal waste.
-watch() {
-  local snapshot line
-  if snapshot="$(metrics)"; then
-    waste_sum="$(awk -v sum="$waste_sum" \
-      '/^quire_internal_waste_ratio/ { sum += $NF } END { print sum }' <<<"$snapshot")"
-    waste_samples=$((waste_samples + 1))
-  fi
+# show_progress SECONDS: the worker's last progress line.
+show_progress() {
+  local line
   line="$(tail -n 1 "$run_dir/worker.log" 2>/dev/null)"
   if (($1 > seconds)); then
     progress "verifying: the same requests without any sharing, $(($1 - seconds)) s"
@@ -204,7 +194,7 @@ run_workload() {
     if ((SECONDS - start > shown)); then
       shown=$((SECONDS - start))
       # A terminal gets every second, a log file every fifth.
-      [[ -z $rewrite && $((shown % 5)) -ne 0 ]] || watch "$shown"
+      [[ -z $rewrite && $((shown % 5)) -ne 0 ]] || show_progress "$shown"
     fi
     sleep 0.2
   done
@@ -226,21 +216,20 @@ summarise() {
   hit="$(sum quire_prefix_tokens_hit_total <<<"$snapshot")"
   verification="$(field .verification)"
   jq --argjson queried "$queried" --argjson hit "$hit" \
-    --argjson waste "$(awk -v sum="$waste_sum" -v n="$waste_samples" 'BEGIN { print n ? sum / n : 0 }')" \
     --argjson copies "$(sum quire_copy_on_write_copies_total <<<"$snapshot")" \
     --argjson evictions "$(sum quire_blocks_evicted_total <<<"$snapshot")" \
     --argjson seconds "$seconds" '
     { seconds: $seconds, requests, generated_tokens, tokens_per_second,
       prefix_tokens_queried: $queried, prefix_tokens_hit: $hit,
       prefix_hit_rate: (if $queried > 0 then $hit / $queried else 0 end),
-      internal_waste: $waste, copies: $copies, evictions: $evictions, verification }' \
+      internal_waste, copies: $copies, evictions: $evictions, verification }' \
     "$run_dir/worker.json" >"$run_dir/summary.json"
   jq -r '
     def percent: . * 1000 | round / 10 | tostring + " %";
     "    requests          \(.requests)",
     "    generated         \(.generated_tokens) tokens, \(.tokens_per_second | round) per second",
     "    prefix hit rate   \(.prefix_hit_rate | percent)  (\(.prefix_tokens_hit) of \(.prefix_tokens_queried) prompt tokens)",
-    "    internal waste    \(.internal_waste | percent) of allocated slots, on average",
+    "    internal waste    \(.internal_waste | percent) of slots when sequences ended",
     "    copies            \(.copies)  (blocks copied on write or for a partial match)",
     "    evictions         \(.evictions) blocks"' "$run_dir/summary.json"
   local colour="$red"

@@ -96,7 +96,6 @@ class Metrics(http.server.BaseHTTPRequestHandler):
                          b'quire_blocks{pool="p",state="free"} 7\\n'
                          b'quire_blocks{pool="p",state="idle"} 5\\n'
                          b'quire_copy_on_write_copies_total{pool="p"} 4\\n'
-                         b'quire_internal_waste_ratio{pool="p"} 0.25\\n'
                          b'quire_blocks_evicted_total{pool="p",reason="dead"} 2\\n')
     def log_message(self, *_): pass
 host, port = flags["metrics_address"].split(":")
@@ -109,7 +108,7 @@ server.serve_forever()
 FAKE_WORKER = """#!/bin/sh
 sleep {seconds}
 for argument; do case "$argument" in --json=*) out="${{argument#--json=}}" ;; esac; done
-echo '{{"requests": 12, "generated_tokens": 345, "tokens_per_second": 17.25, "verification": "{verdict}"}}' > "$out"
+echo '{{"requests": 12, "generated_tokens": 345, "tokens_per_second": 17.25, "internal_waste": 0.25, "verification": "{verdict}"}}' > "$out"
 """
 
 
