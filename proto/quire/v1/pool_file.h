@@ -1,5 +1,5 @@
-// The pool file: the part of the contract that is not protobuf. Little-endian, written by the server,
-// mapped by workers.
+// The pool file: the part of the contract that is not protobuf. Little-endian, written by the
+// server, mapped by workers.
 //
 //   offset 0              PoolFileHeader (one page, read-only to workers)
 //   lease_words_offset    lease_word_count 64-bit words, one per attached lease

@@ -89,9 +89,8 @@ TEST(ProgramTest, ReplaysATraceWithAndWithoutTheModel) {
 
 TEST(ProgramTest, PrefillAndDecodeInTwoProcessesGiveTheSameText) {
   ServerProcess server({"--device_memory_bytes=32MiB", "--max_sequence_tokens=1024"});
-  const ProgramResult result =
-      Worker({"--server=" + server.address(), "--workload=prefill-decode", "--requests=30",
-              "--verify", "--progress=false"});
+  const ProgramResult result = Worker({"--server=" + server.address(), "--workload=prefill-decode",
+                                       "--requests=30", "--verify", "--progress=false"});
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("30 finished, 0 failed"));
   EXPECT_THAT(result.output, HasSubstr("verification: identical"));
