@@ -94,22 +94,22 @@ Error EngineCore::Extend(const ExtendOp& op) {
 
 // --- Slots ---
 
-// A partly filled last block that others use, or that the tree has, is copied before it is written.
-bool EngineCore::TailNeedsCopy(const Sequence& sequence) const {
+// A partly filled last block that others use, or that was sealed, is copied before it is written.
+bool EngineCore::TailNeedsCopy(const Sequence& sequence, uint32_t group) const {
   if (sequence.length % options_.block_tokens == 0) return false;
   const uint32_t index = sequence.length / options_.block_tokens;
-  const Block& tail = pool_.Get(sequence.tables[0][index]);
+  const Block& tail = pool_.Get(sequence.tables[group][index]);
   return tail.table_refs > 1 || tail.Has(kSealedFlag);
 }
 
 Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
   const uint32_t block_count = BlocksFor(slots);
   const auto held = static_cast<uint32_t>(sequence.tables[0].size());
-  const bool copy = TailNeedsCopy(sequence);
-  const uint64_t needed =
-      uint64_t{std::max(block_count, held) - held + (copy ? 1u : 0u)} * groups();
+  uint32_t copies = 0;
+  for (uint32_t group = 0; group < groups(); ++group) copies += TailNeedsCopy(sequence, group);
+  const uint64_t needed = uint64_t{std::max(block_count, held) - held} * groups() + copies;
   if (needed > 0) {
-    if (copy && sequence.length > sequence.length_before_step) {
+    if (copies > 0 && sequence.length > sequence.length_before_step) {
       return MakeError(Reason::kNotComputed, "the shared last block has tokens of this step",
                        {{"length", sequence.length}, {"computed", sequence.length_before_step}});
     }
@@ -128,7 +128,7 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
                             .waiter = waiter});
     }
     if (wait) RemoveWaiter(sequence);
-    if (copy) CopyTail(sequence, sequence.length % options_.block_tokens);
+    if (copies > 0) CopyTail(sequence, sequence.length % options_.block_tokens);
     for (uint32_t i = held; i < block_count; ++i) {
       for (uint32_t group = 0; group < groups(); ++group) {
         const BlockId block = TakeBlock(group);
@@ -146,6 +146,7 @@ void EngineCore::CopyTail(Sequence& sequence, uint32_t tokens) {
   const uint32_t index = sequence.length / options_.block_tokens;
   const bool shared = pool_.Get(sequence.tables[0][index]).table_refs > 1;
   for (uint32_t group = 0; group < groups(); ++group) {
+    if (!TailNeedsCopy(sequence, group)) continue;
     const BlockId source = sequence.tables[group][index];
     Hold(source);
     const BlockId destination = TakeBlock(group);

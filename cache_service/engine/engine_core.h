@@ -181,7 +181,7 @@ class EngineCore : private BlockingListener {
   Error Extend(const ExtendOp& op);
   // Holds slots up to `slots` in total; copies the tail first if it is shared.
   Error Grow(Sequence& sequence, uint32_t slots, bool wait);
-  bool TailNeedsCopy(const Sequence& sequence) const;
+  bool TailNeedsCopy(const Sequence& sequence, uint32_t group) const;
   void CopyTail(Sequence& sequence, uint32_t tokens);
   void AddEntry(Sequence& sequence, uint32_t group, BlockId block);
   void EmitCopy(uint32_t group, BlockId source, BlockId destination, uint32_t tokens);

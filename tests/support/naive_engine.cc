@@ -83,6 +83,13 @@ void NaiveEngine::Publish(NaiveContent& content, BlockId block, StepNumber step)
     content.is_public = true;
     return;
   }
+  // What was released with the duplicate is released with the block that stands for it now.
+  const std::vector<NaiveHold> releases(pool_.releases.begin(), pool_.releases.end());
+  for (const NaiveHold& release : releases) {
+    if (release.block == block && release.worker == actor_) {
+      pool_.releases.push_back({existing, release.worker, release.step});
+    }
+  }
   pool_.content.erase(block);
   Remap(block, existing, step);
 }
