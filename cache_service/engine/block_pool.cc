@@ -367,6 +367,12 @@ void BlockPool::MarkDead(BlockId block) {
   Unpark(block);
 }
 
+void BlockPool::ForgetDead(BlockId block) {
+  AddCount(dead_, -1);
+  Mut(block).Set(kDeadFlag | kSealedFlag, false);
+  Settle(block);
+}
+
 // --- Retention ---
 
 void BlockPool::SetRetention(BlockId block, uint8_t priority, const Duration* duration) {

@@ -82,6 +82,8 @@ class BlockPool {
 
   // No hit can use the content any more: the block left the tree and goes first.
   void MarkDead(BlockId block);
+  // The dead content was not complete: the block holds nothing.
+  void ForgetDead(BlockId block);
   // The block leaves its node: it blocks nothing and nothing blocks it. Call before changing
   // `node`.
   void LeaveNode(BlockId block);

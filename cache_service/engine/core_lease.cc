@@ -222,12 +222,17 @@ std::vector<Sequence*> EngineCore::BySerial(const WorkerState& worker) {
 void EngineCore::DropPending(WorkerState& worker, std::vector<BlockId>& written) {
   for (auto entry = worker.log.rbegin(); entry != worker.log.rend(); ++entry) {
     const Block& block = pool_.Get(entry->block);
-    const bool sealed_here =
-        entry->kind == LogKind::kSealed && block.Has(kPendingFlag) && block.owner == worker.slot;
+    const bool sealed_here = entry->kind == LogKind::kSealed &&
+                             block.Has(kPendingFlag | kDeadFlag) && block.owner == worker.slot &&
+                             block.seal_step == static_cast<uint32_t>(entry->step);
     const bool released_here =
         entry->kind == LogKind::kReleased && pool_.FenceStep(entry->block, worker.slot) > 0;
     if (sealed_here || released_here || entry->kind == LogKind::kCopied) {
       written.push_back(entry->block);
+    }
+    if (sealed_here && block.Has(kDeadFlag)) {
+      pool_.ForgetDead(entry->block);
+      continue;
     }
     if (!sealed_here || block.node == kNoNode) continue;
     const NodeId node = block.node;

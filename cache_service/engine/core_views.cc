@@ -117,7 +117,7 @@ std::vector<UnavailableView> EngineCore::ListUnavailable() {
 // --- Statistics ---
 
 void PowerHistogram::Add(uint64_t value) {
-  ++counts[std::min(kBuckets - 1, static_cast<int>(std::bit_width(value)))];
+  ++counts[std::min<size_t>(kBuckets - 1, static_cast<size_t>(std::bit_width(value)))];
   ++count;
   sum += static_cast<double>(value);
 }

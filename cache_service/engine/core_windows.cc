@@ -40,9 +40,10 @@ void EngineCore::OnClosedChanged(const Block& block, bool closed) {
   if (!has_windows_ || (!only_windows_ && block.group != full_group_)) return;
   if (only_windows_ && block.group != 0) return;
   const NodeId parent = tree_.Get(block.node).parent;
-  journal_.OnRollback([this, parent, closed] { closed_children_[parent] -= closed ? 1 : -1; });
+  const uint32_t delta = closed ? 1u : ~0u;
+  journal_.OnRollback([this, parent, delta] { closed_children_[parent] -= delta; });
   uint32_t& count = closed_children_[parent];
-  count += closed ? 1 : -1;
+  count += delta;
   if (count == 0) closed_children_.erase(parent);
   LeafChanged(block.node);
   LeafChanged(parent);

@@ -15,7 +15,7 @@ Block& EvictionOrder::Mut(uint32_t index) {
   return blocks_[index];
 }
 
-void EvictionOrder::MarkUsed(int band) {
+void EvictionOrder::MarkUsed(size_t band) {
   const bool used = bands_[band].ends.head != kNil || !bands_[band].late.empty();
   uint64_t& word = used_bands_[band / 64];
   const uint64_t bit = uint64_t{1} << (band % 64);
@@ -89,11 +89,11 @@ void EvictionOrder::Remove(BlockId block) {
 }
 
 BlockId EvictionOrder::First() const {
-  int number = 0;
+  size_t number = 0;
   if (used_bands_[0] != 0) {
-    number = std::countr_zero(used_bands_[0]);
+    number = static_cast<size_t>(std::countr_zero(used_bands_[0]));
   } else if (used_bands_[1] != 0) {
-    number = 64 + std::countr_zero(used_bands_[1]);
+    number = 64 + static_cast<size_t>(std::countr_zero(used_bands_[1]));
   } else {
     return kNoBlock;
   }

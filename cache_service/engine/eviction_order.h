@@ -23,7 +23,7 @@ namespace quire {
 class EvictionOrder {
  public:
   // Bands: 0 dead, 1 + priority otherwise.
-  static constexpr int kBands = 102;
+  static constexpr size_t kBands = 102;
 
   EvictionOrder(Block* blocks, Journal* journal) : blocks_(blocks), journal_(journal) {}
 
@@ -68,7 +68,7 @@ class EvictionOrder {
   void HeapPlace(Band& band, uint32_t position, uint32_t index);
   void SiftUp(Band& band, uint32_t position);
   void SiftDown(Band& band, uint32_t position);
-  void MarkUsed(int band);
+  void MarkUsed(size_t band);
 
   Block* blocks_;
   Journal* journal_;

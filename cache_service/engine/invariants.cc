@@ -282,7 +282,7 @@ void InvariantChecker::CheckCounts() {
     free += kind == BlockPool::ListKind::kFree;
     evictable += kind == BlockPool::ListKind::kEvictable;
   }
-  for (int state = 0; state < kBlockStates; ++state) {
+  for (size_t state = 0; state < states.size(); ++state) {
     if (states[state] != pool.CountIn(static_cast<BlockState>(state))) {
       Report(2, std::nullopt, "pool",
              absl::StrCat("state ", state, " counts ", pool.CountIn(static_cast<BlockState>(state)),

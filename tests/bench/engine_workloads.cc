@@ -207,7 +207,8 @@ void BenchRetention(Report& report, bool small) {
       range.start = b * 16;
       range.end = (b + 1) * 16;
       range.priority = (static_cast<uint32_t>(i) * 7 + b * 13) % 101;
-      if (b % 4 == 0) range.duration = std::chrono::milliseconds(1 + (i * 31 + b) % 500);
+      if (b % 4 == 0)
+        range.duration = std::chrono::milliseconds(1 + (static_cast<uint32_t>(i) * 31 + b) % 500);
       begin.retention.push_back(range);
     }
     const std::vector<Operation> operations = {begin};
