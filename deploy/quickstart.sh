@@ -93,19 +93,13 @@ clean_up() {
   [[ -z $worker_pid ]] || stop "$worker_pid" quire-worker
   if [[ $server_pid && ! ($keep && $status == 0) ]]; then
     stop "$server_pid" quire-server
-    # Logs stay after a failure, because the message names them.
-    ((status)) || rm -rf "$run_dir"
+  fi
+  if [[ ! ($keep && $status == 0) ]]; then
+    # Logs stay after a failure, because the message names them; not after Ctrl-C.
+    ((status == 0 || status > 128)) && rm -rf "$run_dir"
+    rmdir "$run_dir" 2>/dev/null || true
   fi
   exit "$status"
-}
-
-# First port from $1 on that nothing on this machine listens on.
-free_port() {
-  local port
-  for ((port = $1; port < $1 + 100; port++)); do
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-  done
-  fail "no free port from $1 to $port"
 }
 
 # --- Metrics ---
@@ -150,19 +144,24 @@ find_program() {
   printf '%s\n' "$path"
 }
 
+# read_ports LOG: takes the ports from the line that says the server is ready.
+read_ports() {
+  local ready=' tcp_port=([0-9]+) metrics_port=([0-9]+)'
+  [[ $(grep -m 1 '^quire-server ready:' "$1") =~ $ready ]] || return 1
+  grpc_port="${BASH_REMATCH[1]}" metrics_port="${BASH_REMATCH[2]}"
+}
+
 start_server() {
   step "Server"
   local server log="$run_dir/server.log" tries
   server="$(find_program quire-server)" || exit 1
-  metrics_port="$(free_port 9400)"
-  grpc_port="$(free_port 9500)"
   # Its own session: neither Ctrl-C nor a closing terminal reaches it, only clean_up does.
-  setsid "$server" --unix_socket="$run_dir/quire.sock" --tcp_address="127.0.0.1:$grpc_port" \
-    --metrics_address="127.0.0.1:$metrics_port" --device_memory_bytes="$pool_bytes" \
-    >"$log" 2>&1 </dev/null &
+  # Port 0: the system chooses free ones, so that several can run at once.
+  setsid "$server" --unix_socket="$run_dir/quire.sock" --tcp_address=127.0.0.1:0 \
+    --metrics_address=127.0.0.1:0 --device_memory_bytes="$pool_bytes" >"$log" 2>&1 </dev/null &
   server_pid=$!
   for ((tries = 0; tries < 100; tries++)); do
-    [[ -S $run_dir/quire.sock ]] && metrics >/dev/null && break
+    read_ports "$log" && break
     kill -0 "$server_pid" 2>/dev/null || fail_with_log "$log" "quire-server ended at once"
     sleep 0.1
   done

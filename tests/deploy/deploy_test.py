@@ -102,6 +102,7 @@ host, port = flags["metrics_address"].split(":")
 server = http.server.HTTPServer((host, int(port)), Metrics)
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(flags["unix_socket"])
+print(f"quire-server ready: unix={flags['unix_socket']} tcp_port=1 metrics_port={server.server_port}", flush=True)
 server.serve_forever()
 """
 
@@ -210,6 +211,12 @@ class QuickstartRunTest(unittest.TestCase):
         self.assertIn("no program quire-worker", errors)
         self.assertEqual(self.servers(), [])
 
+    def test_several_run_at_once(self):
+        processes = [self.start() for _ in range(4)]
+        for status, _, errors in [self.finish(process) for process in processes]:
+            self.assertEqual(status, 0, errors)
+        self.assertEqual(list(self.temporary.iterdir()), [])
+
     def test_interrupt_ends_everything(self):
         self.program("quire-worker", "#!/bin/sh\nexec sleep 100\n")
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -222,6 +229,7 @@ class QuickstartRunTest(unittest.TestCase):
                 status, _, _ = self.finish(process)
                 self.assertEqual(status, 128 + number)
                 self.assertEqual(self.servers(), [])
+                self.assertEqual(list(self.temporary.iterdir()), [])
 
 
 class RunScriptTest(unittest.TestCase):
