@@ -6,14 +6,18 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/strings/match.h"
+#include "tests/bench/echo_server.h"
 #include "tests/bench/engine_workloads.h"
 #include "tests/bench/report.h"
+#include "tests/bench/socket_workloads.h"
 
 ABSL_FLAG(bool, all, false, "Run every workload");
 ABSL_FLAG(std::string, workload, "",
-          "Run one: prompts, family, eviction, retention, decode, start, soak");
+          "Run one: prompts, family, eviction, retention, decode, start, soak, socket_decode, "
+          "socket_begin, workers, look_ahead");
 ABSL_FLAG(bool, smoke, false, "Small sizes, to see that everything runs; goals do not count");
 ABSL_FLAG(std::string, json, "", "Also write the results to this file");
+ABSL_FLAG(std::string, echo_server, "", "Only serve the echo on this Unix socket, until SIGTERM");
 
 namespace {
 
@@ -23,10 +27,17 @@ struct Workload {
 };
 
 constexpr Workload kWorkloads[] = {
-    {"prompts", quire::bench::BenchPrompts},   {"family", quire::bench::BenchFamily},
-    {"eviction", quire::bench::BenchEviction}, {"retention", quire::bench::BenchRetention},
-    {"decode", quire::bench::BenchDecode},     {"start", quire::bench::BenchPoolSize},
+    {"prompts", quire::bench::BenchPrompts},
+    {"family", quire::bench::BenchFamily},
+    {"eviction", quire::bench::BenchEviction},
+    {"retention", quire::bench::BenchRetention},
+    {"decode", quire::bench::BenchDecode},
+    {"start", quire::bench::BenchPoolSize},
     {"soak", quire::bench::BenchSoak},
+    {"socket_decode", quire::bench::BenchSocketDecode},
+    {"socket_begin", quire::bench::BenchSocketBegin},
+    {"workers", quire::bench::BenchWorkers},
+    {"look_ahead", quire::bench::BenchLookAhead},
 };
 
 }  // namespace
@@ -37,6 +48,8 @@ int main(int argc, char** argv) {
       "  quire-bench --all [--json out.json]\n"
       "  quire-bench --workload=family");
   absl::ParseCommandLine(argc, argv);
+  const std::string echo_socket = absl::GetFlag(FLAGS_echo_server);
+  if (!echo_socket.empty()) return quire::bench::RunEchoServer(echo_socket);
   const std::string only = absl::GetFlag(FLAGS_workload);
   const bool smoke = absl::GetFlag(FLAGS_smoke);
   if (!absl::GetFlag(FLAGS_all) && only.empty() && !smoke) {

@@ -14,6 +14,12 @@ inline double ThreadSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+inline double WallSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 // Microseconds of thread CPU time that `work` takes.
 template <typename Work>
 double Microseconds(Work work) {

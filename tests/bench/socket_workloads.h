@@ -1,0 +1,17 @@
+// Workloads through a socket, each beside the bare gRPC echo of the same message sizes.
+#ifndef QUIRE_TESTS_BENCH_SOCKET_WORKLOADS_H_
+#define QUIRE_TESTS_BENCH_SOCKET_WORKLOADS_H_
+
+#include "tests/bench/report.h"
+
+namespace quire::bench {
+
+// `small` shrinks sizes and repeats, to see that everything runs.
+void BenchSocketDecode(Report& report, bool small);
+void BenchSocketBegin(Report& report, bool small);
+void BenchWorkers(Report& report, bool small);
+void BenchLookAhead(Report& report, bool small);
+
+}  // namespace quire::bench
+
+#endif  // QUIRE_TESTS_BENCH_SOCKET_WORKLOADS_H_
