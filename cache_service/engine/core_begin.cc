@@ -73,17 +73,34 @@ EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
   return plan;
 }
 
-// True if the blocks that the plan takes may be taken.
-bool EngineCore::AdmitBegin(const BeginPlan& plan, const Sequence** waiter) {
+// Blocks that the plan takes beyond what it may take; 0: it can be carried out.
+uint64_t EngineCore::Deficit(const BeginPlan& plan, const Sequence** waiter) {
+  const auto excess = [](uint64_t wanted, uint64_t there) {
+    return wanted > there ? wanted - there : 0;
+  };
   const uint64_t taken = plan.new_blocks + plan.idle_hits;
-  if (taken + plan.claim_blocks > Headroom(nullptr)) return false;
-  if (taken > 0) {
-    *waiter = OldestWaiter(~uint64_t{0});
-    if (*waiter != nullptr) return false;
-  }
-  if (live_sequences_ == 0) return true;
+  const uint64_t wanted = taken + plan.claim_blocks;
+  uint64_t deficit = excess(wanted, Headroom(nullptr));
+  *waiter = wanted > 0 ? OldestWaiter(~uint64_t{0}) : nullptr;
+  if (*waiter != nullptr) deficit = wanted;
+  if (live_sequences_ == 0) return deficit;
   const auto kept = static_cast<uint64_t>(options_.watermark * static_cast<double>(pool_.size()));
-  return kept == 0 || pool_.Available(worker_->slot) - taken >= kept;
+  return std::max(deficit, excess(taken + kept, pool_.Available(worker_->slot)));
+}
+
+// The next shorter hit that may fit: less the partial block, then less whole blocks, but only where
+// the begin wants slots for some tokens only; else they would be needed again.
+bool EngineCore::ShortenHit(const BeginOp& op, uint64_t deficit, Hit& hit) const {
+  if (hit.source == kNoNode) {
+    if (!op.allocate_tokens || hit.whole_blocks == 0) return false;
+    hit.whole_blocks -= static_cast<uint32_t>(
+        std::min<uint64_t>(hit.whole_blocks, (deficit + groups() - 1) / groups()));
+    hit.path.resize(hit.whole_blocks);
+  }
+  hit.source = kNoNode;
+  hit.partial_tokens = 0;
+  if (has_windows_) FitWindows(hit, worker_->slot);
+  return true;
 }
 
 Error EngineCore::Begin(const BeginOp& op) {
@@ -97,11 +114,9 @@ Error EngineCore::Begin(const BeginOp& op) {
   BeginPlan plan = PlanBegin(op, std::move(hit));
   const uint64_t best_hit = plan.hit.whole_blocks;
   const Sequence* waiter = nullptr;
-  while (!AdmitBegin(plan, &waiter)) {
+  while (const uint64_t deficit = Deficit(plan, &waiter)) {
     Hit shorter = plan.hit;
-    const bool partial = shorter.source != kNoNode;
-    // Whole blocks given up are needed again, unless the begin wants slots for some tokens only.
-    if (waiter != nullptr || (!partial && (!op.allocate_tokens || shorter.whole_blocks == 0))) {
+    if (!ShortenHit(op, deficit, shorter)) {
       ++counters_.shortages;
       return ShortageError({.needed = plan.new_blocks + plan.claim_blocks,
                             .hit_blocks = best_hit,
@@ -109,17 +124,6 @@ Error EngineCore::Begin(const BeginOp& op) {
                             .is_begin = true,
                             .waiter = waiter});
     }
-    shorter.source = kNoNode;
-    shorter.partial_tokens = 0;
-    if (!partial) {
-      const uint64_t missing = plan.new_blocks + plan.idle_hits + plan.claim_blocks;
-      const uint64_t headroom = Headroom(nullptr);
-      const uint64_t deficit = missing > headroom ? missing - headroom : 1;
-      shorter.whole_blocks -= static_cast<uint32_t>(
-          std::min<uint64_t>(shorter.whole_blocks, (deficit + groups() - 1) / groups()));
-      shorter.path.resize(shorter.whole_blocks);
-    }
-    if (has_windows_) FitWindows(shorter, worker_->slot);
     plan = PlanBegin(op, std::move(shorter));
   }
   const uint64_t entries = uint64_t{BlocksFor(plan.length)} * groups();

@@ -170,7 +170,8 @@ class EngineCore : private BlockingListener {
   BeginPlan PlanBegin(const BeginOp& op, Hit hit) const;
   template <typename Visit>
   void VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const;
-  bool AdmitBegin(const BeginPlan& plan, const Sequence** waiter);
+  uint64_t Deficit(const BeginPlan& plan, const Sequence** waiter);
+  bool ShortenHit(const BeginOp& op, uint64_t deficit, Hit& hit) const;
   Sequence& CreateSequence(const BeginOp& op, const BeginPlan& plan);
   void HoldHit(Sequence& sequence, const Hit& hit);
   void CopyPartial(Sequence& sequence, const Hit& hit);

@@ -238,5 +238,23 @@ TEST(Growth, S65_ASilentWaiterLosesItsTurn) {
   younger.Must(Batch().Advance(kA, 64, {102}));
 }
 
+// The partial copy would take the block that the elder waits for; whole shared blocks take none.
+TEST(Growth, S65_ABeginThatTakesNoBlockPassesTheWaiter) {
+  FacadeStory story(Pool(4, 4));
+  Worker& elder = story.Attach("elder");
+  Worker& younger = story.Attach("younger");
+  elder.Prompt(kA, Text(1, 12));
+  younger.Prompt(kA, Text(3, 3));
+  EXPECT_FALSE(ErrorOf(elder.Do(Batch().Advance(kA, 12, {101}))).ok());
+  younger.Finish(kA);
+  BeginOptions look;
+  look.allocate_tokens = 0;
+  EXPECT_EQ(younger.Begin(kB, Join(Text(1, 10), {102}), look).reused_tokens, 8u);
+  look.allocate_tokens = 1;
+  const Error refused = younger.BeginError(kC, Join(Text(1, 10), {103}), look);
+  EXPECT_EQ(refused.Detail("needed"), "1");
+  EXPECT_EQ(refused.Detail("waiting_worker"), "elder");
+}
+
 }  // namespace
 }  // namespace quire::testing

@@ -331,13 +331,15 @@ std::string Replay(const ModelRunOptions& run_options, const Recording& recordin
   ReplayChoices setup(recording.front().drawn);
   ModelRun run(run_options, setup);
   std::string difference;
+  std::string before;
   for (size_t i = 1; i < recording.size() && difference.empty(); ++i) {
     ReplayChoices choices(recording[i].drawn);
+    if (log != nullptr) before = run.DescribeModel();
     difference = run.Act(choices, recording[i].left_out);
   }
   if (log != nullptr) {
     for (const std::string& line : run.log()) *log += line + "\n";
-    *log += "the model then:\n" + run.DescribeModel();
+    *log += "the model before the last call:\n" + before;
   }
   return difference;
 }
@@ -391,7 +393,7 @@ bool LeaveOutOperations(const ModelRunOptions& run_options, const std::string& k
 
 Recording Minimize(const ModelRunOptions& run_options, Recording recording) {
   const std::string kind = KindOf(Replay(run_options, recording));
-  LeaveOutOperations(run_options, kind, recording);
+  // Large pieces first: a replay costs as much as what is left.
   for (size_t chunk = recording.size() / 2; chunk > 1; chunk /= 2) {
     LeaveOutActions(run_options, kind, chunk, recording);
   }

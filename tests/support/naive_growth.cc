@@ -101,6 +101,8 @@ NaiveEngine::Outcome NaiveEngine::Grow(SequenceHandle handle, uint32_t length, u
     return {error};
   }
   if (waits && !cells.empty()) pool_.waiters.erase(sequence.birth);
+  // Held before a destination is chosen.
+  for (const CopyOrder& copy : copies) pool_.copies.push_back({copy.source, actor_, step_});
   Take(cells);
   for (const CopyOrder& copy : copies) {
     Copy(copy.group, copy.source, sequence.tables[copy.group][old_length / bs], copy.tokens);
@@ -143,7 +145,7 @@ Error NaiveEngine::Refusal(const Need& need, uint64_t birth) const {
                            {"held_by_caller", pool_.HeldBy(actor_)},
                            {"fenced", FencedFor(actor_)}});
   if (!need.open_choice) error.details.emplace_back("evictable", evictable);
-  if (must_wait && !(short_of_blocks && birth == kNotBorn)) {
+  if (must_wait) {
     for (const auto& [key, sequence] : pool_.sequences) {
       if (sequence.birth == *waiter) error.details.emplace_back("waiting_sequence", key.second);
     }

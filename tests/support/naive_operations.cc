@@ -107,7 +107,7 @@ NaiveEngine::Outcome NaiveEngine::Begin(uint32_t index, const BeginOp& op) {
     // block given up would be needed again.
     if (refusal.ok() || had_partial || op.allocate_tokens.has_value()) refusal = error;
     had_partial = reused % options_.block_tokens != 0;
-    if (reused == 0 || !error.Detail("waiting_sequence").empty()) return {refusal};
+    if (reused == 0) return {refusal};
     // Give up the partial block, then whole blocks from the end.
     reused = LongestHit(hit, (reused - 1) / options_.block_tokens * options_.block_tokens);
   }

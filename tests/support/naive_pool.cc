@@ -205,6 +205,9 @@ std::string NaivePool::Describe() const {
     for (const int worker : holders[Index(block)].releasing) text << worker << " ";
     text << "}\n";
   }
+  text << "sealed once:";
+  for (const BlockId block : sealed) text << " " << Index(block);
+  text << "\n";
   return text.str();
 }
 
