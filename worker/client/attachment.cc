@@ -1,7 +1,7 @@
 #include "worker/client/attachment.h"
 
 #include <algorithm>
-#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/kv_layout.h"
@@ -122,31 +122,49 @@ void GiveBack(Connection& connection, const ClientOptions& options, const PoolIn
 }
 
 bool MayRepeat(const absl::Status& status) {
-  return !HasReason(status) && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
+  if (HasReason(status)) return ReasonOf(status) == Reason::kDraining;
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsCancelled(status);
+}
+
+// The server may have ended between the call and the mapping; its successor has another epoch.
+bool MayBeGone(const absl::Status& status) {
+  if (!HasReason(status)) return absl::IsNotFound(status);
+  return ReasonOf(status) == Reason::kEpochMismatch || ReasonOf(status) == Reason::kLeaseExpired;
+}
+
+absl::StatusOr<Attachment> TryToAttach(Connection& connection, const ClientOptions& options,
+                                       const v1::AttachWorkerRequest& request, TimePoint sent,
+                                       uint64_t& unmapped_epoch) {
+  const auto response = connection.Attach(request, options.call_timeout);
+  if (!response.ok()) return response.status();
+  Attachment attachment{.info = MakeInfo(*response), .mapping = nullptr, .attached_at = sent};
+  auto mapping = MapRegion(options, attachment.info, *response);
+  if (mapping.ok()) {
+    attachment.mapping = *std::move(mapping);
+    return attachment;
+  }
+  GiveBack(connection, options, attachment.info);
+  const bool once = std::exchange(unmapped_epoch, attachment.info.epoch) != attachment.info.epoch;
+  if (once && MayBeGone(mapping.status())) {
+    return absl::UnavailableError(mapping.status().message());
+  }
+  return mapping.status();
 }
 
 }  // namespace
 
 absl::StatusOr<Attachment> AttachWorker(Connection& connection, const ClientOptions& options,
-                                        uint64_t incarnation, const Clock& clock) {
+                                        uint64_t incarnation, const Clock& clock,
+                                        ServerWait& wait) {
   const v1::AttachWorkerRequest request = MakeRequest(options, incarnation);
-  const TimePoint give_up = AddSaturating(clock.Now(), options.retry_budget);
+  uint64_t unmapped_epoch = 0;
   for (;;) {
-    const TimePoint sent = clock.Now();
-    absl::StatusOr<v1::AttachWorkerResponse> response =
-        connection.Attach(request, options.call_timeout);
-    if (response.ok()) {
-      Attachment attachment{.info = MakeInfo(*response), .mapping = nullptr, .attached_at = sent};
-      auto mapping = MapRegion(options, attachment.info, *response);
-      if (!mapping.ok()) {
-        GiveBack(connection, options, attachment.info);
-        return mapping.status();
-      }
-      attachment.mapping = *std::move(mapping);
-      return attachment;
-    }
-    if (!MayRepeat(response.status()) || clock.Now() >= give_up) return response.status();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    absl::StatusOr<Attachment> attached =
+        TryToAttach(connection, options, request, clock.Now(), unmapped_epoch);
+    if (attached.ok() || !MayRepeat(attached.status())) return attached;
+    if (absl::Status over = wait.Failed(attached.status()); !over.ok()) return over;
+    connection.WaitForServer(wait.pause());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "cache_service/base/clock.h"
 #include "worker/client/client_options.h"
 #include "worker/client/pool_mapping.h"
+#include "worker/client/server_wait.h"
 #include "worker/client/types.h"
 
 namespace quire::client {
@@ -44,11 +45,11 @@ struct Attachment {
   TimePoint attached_at{};
 };
 
-// Attaches under `incarnation` and maps the region of options.rank. Calls that fail in transport
-// are repeated, which is safe for one incarnation, until options.retry_budget is used up. A layout
-// that is not the worker's own is LAYOUT_MISMATCH.
+// Attaches under `incarnation` and maps the region of options.rank. Calls that fail in transport or
+// meet a server that drains are repeated, which is safe for one incarnation, as long as `wait` has
+// patience. A layout that is not the worker's own is LAYOUT_MISMATCH.
 absl::StatusOr<Attachment> AttachWorker(Connection& connection, const ClientOptions& options,
-                                        uint64_t incarnation, const Clock& clock);
+                                        uint64_t incarnation, const Clock& clock, ServerWait& wait);
 
 }  // namespace quire::client
 

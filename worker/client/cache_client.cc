@@ -1,7 +1,6 @@
 #include "worker/client/cache_client.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,13 +52,6 @@ absl::Status CheckForks(const Step& step) {
   return absl::OkStatus();
 }
 
-bool EndsLease(const absl::Status& status) {
-  if (!HasReason(status)) return false;
-  const Reason reason = ReasonOf(status);
-  return reason == Reason::kLeaseExpired || reason == Reason::kEpochMismatch ||
-         reason == Reason::kStaleIncarnation;
-}
-
 }  // namespace
 
 CacheClient::CacheClient(const ClientOptions& options, std::shared_ptr<Connection> connection,
@@ -67,6 +59,7 @@ CacheClient::CacheClient(const ClientOptions& options, std::shared_ptr<Connectio
     : options_(options),
       connection_(std::move(connection)),
       clock_(clock),
+      wait_(options.retry_budget, options.on_server_notice, clock),
       incarnation_(options.incarnation == 0 ? WallClockIncarnation() : options.incarnation) {}
 
 absl::StatusOr<std::unique_ptr<CacheClient>> CacheClient::Attach(
@@ -79,8 +72,10 @@ absl::StatusOr<std::unique_ptr<CacheClient>> CacheClient::Attach(
 }
 
 absl::Status CacheClient::Start(uint64_t incarnation) {
-  absl::StatusOr<Attachment> attached = AttachWorker(*connection_, options_, incarnation, clock_);
+  absl::StatusOr<Attachment> attached =
+      AttachWorker(*connection_, options_, incarnation, clock_, wait_);
   if (!attached.ok()) return attached.status();
+  wait_.Attached(failed_);
   info_ = std::move(attached->info);
   mapping_ = std::move(attached->mapping);
   attached_ = true;
@@ -100,7 +95,6 @@ absl::Status CacheClient::Start(uint64_t incarnation) {
       clock_, attached->attached_at,
       [this, lease = info_.lease_id, epoch = info_.epoch] { return Renew(lease, epoch); });
   OpenTransport();
-  last_progress_ = clock_.Now();
   return absl::OkStatus();
 }
 
@@ -142,7 +136,6 @@ absl::StatusOr<StepNumber> CacheClient::Submit(Step step) {
   }
   if (absl::Status status = CheckForks(step); !status.ok()) return status;
   const bool has_operations = !step.empty();
-  if (ledger_->idle()) last_progress_ = clock_.Now();
   LedgerEntry& entry = ledger_->Add(std::move(step));
   entry.batch.set_lease_id(info_.lease_id);
   entry.batch.set_epoch(info_.epoch);
@@ -194,7 +187,9 @@ absl::StatusOr<std::optional<AppliedStep>> CacheClient::Receive(Duration wait) {
   }
   const StepNumber expected = ledger_->front().batch.step();
   if (!reply.refusal.ok()) {
-    if (ReasonOf(reply.refusal) != Reason::kStepOutOfOrder) return Fail(reply.refusal);
+    const Reason reason = ReasonOf(reply.refusal);
+    const bool again = reason == Reason::kStepOutOfOrder || reason == Reason::kDraining;
+    if (!again) return Fail(reply.refusal);
     if (absl::Status status = Recover(reply.refusal); !status.ok()) return status;
     return std::nullopt;
   }
@@ -217,19 +212,25 @@ absl::StatusOr<AppliedStep> CacheClient::Apply(const StepAnswer& answer) {
   }
   keeper_->Renewed(ledger_->front().sent_at);
   ledger_->Applied();
-  last_progress_ = clock_.Now();
+  if (absl::Status status = NoteProgress(answer); !status.ok()) return status;
   return applied;
+}
+
+absl::Status CacheClient::NoteProgress(const StepAnswer& answer) {
+  for (const OperationFailure& failure : answer.failures) {
+    if (failure.error.reason == Reason::kDraining) return wait_.Failed(ToStatus(failure.error));
+  }
+  wait_.Answered();
+  return absl::OkStatus();
 }
 
 absl::Status CacheClient::Recover(const absl::Status& cause) {
   absl::Status why = cause;
-  Duration pause = std::chrono::milliseconds(5);
   for (;;) {
     if (EndsLease(why)) return Fail(why);
     if (absl::Status lost = keeper_->lost(); !lost.ok()) return Fail(lost);
-    if (clock_.Now() - last_progress_ > options_.retry_budget) return Fail(why);
-    std::this_thread::sleep_for(pause);
-    pause = std::min<Duration>(pause * 2, std::chrono::milliseconds(500));
+    if (absl::Status over = wait_.Failed(why); !over.ok()) return Fail(over);
+    connection_->WaitForServer(wait_.pause());
     OpenTransport();
     bool sent = true;
     for (LedgerEntry& entry : ledger_->unanswered()) sent = sent && SendEntry(entry);

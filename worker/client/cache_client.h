@@ -21,9 +21,10 @@
 //
 // Errors: failures of operations are in StepAnswer::failures. A Status from a call here is about
 // the whole: with a reason (HasReason, quire::ReasonOf) it is the server's, otherwise it comes from
-// the transport. Broken streams, lost answers and slow servers are handled inside, up to
-// retry_budget. After an error from Submit, Poll, Wait or CheckLease the sequences are gone as far
-// as this worker is concerned: call Reattach and begin again. Nothing here throws or aborts.
+// the transport. Broken streams, lost answers, slow servers and begins refused by one that drains
+// are waited out, up to retry_budget. After an error from Submit, Poll, Wait or CheckLease the
+// sequences are gone as far as this worker is concerned: call Reattach and begin again. Nothing
+// here throws or aborts.
 #ifndef QUIRE_WORKER_CLIENT_CACHE_CLIENT_H_
 #define QUIRE_WORKER_CLIENT_CACHE_CLIENT_H_
 
@@ -41,6 +42,7 @@
 #include "worker/client/attachment.h"
 #include "worker/client/block_tables.h"
 #include "worker/client/client_options.h"
+#include "worker/client/server_wait.h"
 #include "worker/client/step.h"
 
 namespace quire::client {
@@ -136,6 +138,7 @@ class CacheClient {
   // Waits up to `wait` for a reply of the oldest step; nullopt: none yet.
   absl::StatusOr<std::optional<AppliedStep>> Receive(Duration wait);
   absl::StatusOr<AppliedStep> Apply(const StepAnswer& answer);
+  absl::Status NoteProgress(const StepAnswer& answer);
   // Opens a new transport and sends again what is unanswered.
   absl::Status Recover(const absl::Status& cause);
   absl::Status Fail(const absl::Status& status);
@@ -143,6 +146,7 @@ class CacheClient {
   const ClientOptions options_;
   const std::shared_ptr<Connection> connection_;
   const Clock& clock_;
+  ServerWait wait_;
   uint64_t incarnation_;
   PoolInfo info_;
   CopyExecutor copy_executor_;
@@ -156,7 +160,6 @@ class CacheClient {
   // Once set, every call but Reattach and Detach returns it.
   absl::Status failed_;
   bool attached_ = false;
-  TimePoint last_progress_;
   StepNumber last_with_operations_ = 0;
   // What the server was last told; read by the renewal thread.
   std::atomic<StepNumber> told_applied_{0};

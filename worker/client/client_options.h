@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cache_service/base/clock.h"
+#include "worker/client/server_wait.h"
 #include "worker/client/types.h"
 
 namespace quire::client {
@@ -50,8 +51,11 @@ struct ClientOptions {
   Duration call_timeout = std::chrono::seconds(5);
   // An answer later than this makes the client open a new stream and send again.
   Duration step_timeout = std::chrono::seconds(10);
-  // For how long broken streams and unreachable servers are tried again without any progress.
-  Duration retry_budget = std::chrono::seconds(30);
+  // For how long a server that is not there, does not answer or drains is tried again without any
+  // progress. Too short: an orderly restart of the server ends the worker.
+  Duration retry_budget = std::chrono::seconds(60);
+  // Told, on the thread that uses the client, while a call waits for the server.
+  TellServerNotice on_server_notice{};
 };
 
 }  // namespace quire::client

@@ -48,6 +48,8 @@ class Connection {
   virtual absl::StatusOr<v1::PeekPrefixResponse> PeekPrefix(const v1::PeekPrefixRequest& request,
                                                             Timeout timeout) = 0;
   virtual std::unique_ptr<StepChannel> OpenSteps() = 0;
+  // Between two tries: returns after `pause`, or as soon as a connection that was lost is back.
+  virtual void WaitForServer(Timeout pause) = 0;
 };
 
 // A lazily connected channel to "unix:/path" or "host:port" without transport security. `token`, if

@@ -1,5 +1,6 @@
 #include <grpcpp/grpcpp.h>
 
+#include <thread>
 #include <utility>
 
 #include "quire/v1/cache_service.grpc.pb.h"
@@ -44,7 +45,9 @@ class GrpcStepChannel final : public StepChannel {
 class GrpcConnection final : public Connection {
  public:
   GrpcConnection(std::shared_ptr<grpc::Channel> channel, std::string token)
-      : stub_(v1::CacheService::NewStub(std::move(channel))), token_(std::move(token)) {}
+      : channel_(std::move(channel)),
+        stub_(v1::CacheService::NewStub(channel_)),
+        token_(std::move(token)) {}
 
   absl::StatusOr<v1::AttachWorkerResponse> Attach(const v1::AttachWorkerRequest& request,
                                                   Timeout timeout) override {
@@ -80,6 +83,18 @@ class GrpcConnection final : public Connection {
     return std::make_unique<GrpcStepChannel>(*stub_, token_);
   }
 
+  // A channel is only driven forward by threads that wait on it: if this one slept, the connection
+  // would time out half made.
+  void WaitForServer(Timeout pause) override {
+    const auto until = std::chrono::system_clock::now() +
+                       std::chrono::duration_cast<std::chrono::microseconds>(pause);
+    if (channel_->GetState(/*try_to_connect=*/true) != GRPC_CHANNEL_READY) {
+      channel_->WaitForConnected(until);
+    } else {
+      std::this_thread::sleep_until(until);
+    }
+  }
+
  private:
   template <typename Response, typename Method, typename Request>
   absl::StatusOr<Response> Call(Method method, const Request& request, Timeout timeout) {
@@ -93,6 +108,7 @@ class GrpcConnection final : public Connection {
     return response;
   }
 
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::CacheService::Stub> stub_;
   const std::string token_;
 };
@@ -104,7 +120,8 @@ std::shared_ptr<Connection> ConnectGrpc(const std::string& server, const std::st
   arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   // Workers reconnect quickly to a restarted server.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  // In truth the time that one attempt may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // Workers of one process keep connections of their own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -7,17 +7,6 @@
 #include "worker/client/types.h"
 
 namespace quire::client {
-namespace {
-
-bool EndsLease(const absl::Status& status) {
-  if (!HasReason(status)) return false;
-  const Reason reason = ReasonOf(status);
-  return reason == Reason::kLeaseExpired || reason == Reason::kEpochMismatch ||
-         reason == Reason::kStaleIncarnation;
-}
-
-}  // namespace
-
 LeaseKeeper::LeaseKeeper(const Options& options, const Clock& clock, TimePoint attached_at,
                          Renew renew)
     : options_(options),

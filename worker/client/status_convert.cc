@@ -50,4 +50,11 @@ bool HasReason(const absl::Status& status) {
   return any;
 }
 
+bool EndsLease(const absl::Status& status) {
+  if (!HasReason(status)) return false;
+  const Reason reason = ReasonOf(status);
+  return reason == Reason::kLeaseExpired || reason == Reason::kEpochMismatch ||
+         reason == Reason::kStaleIncarnation;
+}
+
 }  // namespace quire::client

@@ -52,8 +52,12 @@ class StreamTransport final : public StepTransport {
   }
 
   absl::Status status() override {
+    // A send can fail a moment before the reader has learnt why.
     MutexLock lock(mutex_);
-    return status_;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    while (!broken_ && arrived_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+    }
+    return broken_ ? status_ : absl::UnavailableError("the stream broke");
   }
 
  private:

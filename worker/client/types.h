@@ -67,6 +67,9 @@ struct ModelLayout {
 // True if the server gave a reason; otherwise the error comes from the transport or this library.
 bool HasReason(const absl::Status& status);
 
+// The sequences of this lease are gone. Except after STALE_INCARNATION, attach again.
+bool EndsLease(const absl::Status& status);
+
 }  // namespace quire::client
 
 #endif  // QUIRE_WORKER_CLIENT_TYPES_H_

@@ -19,7 +19,12 @@ ABSL_FLAG(std::string, pool, "", "Pool to attach to. Empty: the server's only on
 ABSL_FLAG(std::string, mode, "stream", "How steps travel: stream, unary or lock-step.");
 ABSL_FLAG(double, lease_seconds, 0, "Lease to ask for. 0: the server's default.");
 
-ABSL_FLAG(double, seconds, 0, "Stop sending requests after this time. 0 with --requests 0: 20.");
+ABSL_FLAG(double, server_timeout, 60,
+          "Seconds to wait for a server that is away or drains before giving up.");
+
+ABSL_FLAG(
+    double, seconds, 0,
+    "Stop sending requests after this time, or at SIGINT or SIGTERM. 0 with --requests 0: 20.");
 ABSL_FLAG(uint64_t, requests, 0, "Stop after this many requests. 0: no limit.");
 ABSL_FLAG(bool, verify, false,
           "Compute every request again without sharing and compare tokens and logits.");
@@ -130,6 +135,9 @@ absl::Status ReadClient(WorkerOptions& options) {
   const double lease = absl::GetFlag(FLAGS_lease_seconds);
   if (!(lease >= 0)) return absl::InvalidArgumentError("--lease_seconds must not be negative");
   if (lease > 0) client.lease = Seconds(lease);
+  const double timeout = absl::GetFlag(FLAGS_server_timeout);
+  if (!(timeout >= 0)) return absl::InvalidArgumentError("--server_timeout must not be negative");
+  client.retry_budget = Seconds(timeout);
   client::ModelLayout layout;
   layout.dtype = static_cast<client::Dtype>(options.model.kv_dtype);
   layout.kv_heads = static_cast<uint32_t>(options.model.kv_heads);

@@ -43,6 +43,16 @@ std::optional<std::string> LineSocket::Receive(int timeout_ms) {
   }
 }
 
+namespace {
+
+// The other process computes the prompt itself.
+bool IsLeftToTheOther(const absl::Status& status) {
+  if (!client::HasReason(status)) return false;
+  return ReasonOf(status) == Reason::kPoolExhausted || ReasonOf(status) == Reason::kDraining;
+}
+
+}  // namespace
+
 absl::Status ServePrefill(PrefillWorker& worker, int fd) {
   LineSocket socket(fd);
   while (const std::optional<std::string> line = socket.Receive(-1)) {
@@ -57,10 +67,16 @@ absl::Status ServePrefill(PrefillWorker& worker, int fd) {
     }
     const auto id = message["id"].get<uint64_t>();
     const absl::Status status = worker.Compute(id, message["prompt"].get<std::vector<TokenId>>());
-    if (!status.ok() && ReasonOf(status) != Reason::kPoolExhausted) return status;
+    if (!status.ok() && !IsLeftToTheOther(status)) return status;
     socket.Send(nlohmann::json({{"done", id}}).dump());
   }
   return absl::OkStatus();
+}
+
+// Nobody computes prompts any more.
+void HandoffWorkload::TakeAllBack() {
+  for (auto& [id, request] : asked_) ready_.push_back(std::move(request));
+  asked_.clear();
 }
 
 std::optional<Request> HandoffWorkload::Next() {
@@ -77,6 +93,7 @@ std::optional<Request> HandoffWorkload::Next() {
     ready_.push_back(std::move(found->second));
     asked_.erase(found);
   }
+  if (socket_.closed()) TakeAllBack();
   if (ready_.empty()) return std::nullopt;
   Request request = std::move(ready_.front());
   ready_.pop_front();

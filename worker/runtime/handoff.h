@@ -7,10 +7,10 @@
 #define QUIRE_WORKER_RUNTIME_HANDOFF_H_
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "absl/status/status.h"
 #include "worker/runtime/prefill_worker.h"
@@ -43,7 +43,8 @@ class LineSocket {
 // The prefilling side: serves until the other side closes the socket.
 absl::Status ServePrefill(PrefillWorker& worker, int fd);
 
-// The decoding side: a workload whose requests become available once their prompts are computed.
+// The decoding side: a workload whose requests become available once their prompts are computed, or
+// when the other process has ended.
 class HandoffWorkload final : public Workload {
  public:
   HandoffWorkload(std::unique_ptr<Workload> inner, int fd)
@@ -54,16 +55,18 @@ class HandoffWorkload final : public Workload {
   void OnResult(const RequestResult& result) override { inner_->OnResult(result); }
 
   bool exhausted() const override {
-    return socket_.closed() || (inner_->exhausted() && asked_.empty() && ready_.empty());
+    return inner_->exhausted() && asked_.empty() && ready_.empty();
   }
 
   // The scheduler began a request.
   void OnBegun(const Request& request);
 
  private:
+  void TakeAllBack();
+
   std::unique_ptr<Workload> inner_;
   LineSocket socket_;
-  std::unordered_map<uint64_t, Request> asked_;
+  std::map<uint64_t, Request> asked_;
   std::deque<Request> ready_;
 };
 

@@ -11,17 +11,40 @@ absl::StatusOr<std::unique_ptr<PrefillWorker>> PrefillWorker::Create(client::Cac
                                                                      model::Transformer& model,
                                                                      uint32_t chunk_tokens,
                                                                      int threads) {
-  std::unique_ptr<PrefillWorker> worker(new PrefillWorker(client, model, chunk_tokens));
-  absl::StatusOr<std::unique_ptr<model::PagedKv>> kv = MapPagedKv(client, model.config(), threads);
-  if (!kv.ok()) return kv.status();
-  worker->kv_ = *std::move(kv);
+  std::unique_ptr<PrefillWorker> worker(new PrefillWorker(client, model, chunk_tokens, threads));
+  if (absl::Status status = worker->MapPool(); !status.ok()) return status;
   client.set_copy_executor([raw = worker.get()](std::span<const client::CopyOrder> orders) {
     return ExecuteCopies(*raw->kv_, orders);
   });
   return worker;
 }
 
+absl::Status PrefillWorker::MapPool() {
+  absl::StatusOr<std::unique_ptr<model::PagedKv>> kv =
+      MapPagedKv(client_, model_.config(), threads_);
+  if (!kv.ok()) return kv.status();
+  kv_ = *std::move(kv);
+  return absl::OkStatus();
+}
+
+// The server forgot this worker, and with it all that was kept.
+absl::Status PrefillWorker::StartOver() {
+  kept_.clear();
+  kv_.reset();
+  if (absl::Status status = client_.Reattach(); !status.ok()) return status;
+  return MapPool();
+}
+
 absl::Status PrefillWorker::Compute(uint64_t id, const std::vector<TokenId>& prompt) {
+  absl::Status status = TryToCompute(id, prompt);
+  while (client::EndsLease(status)) {
+    if (status = StartOver(); !status.ok()) return status;
+    status = TryToCompute(id, prompt);
+  }
+  return status;
+}
+
+absl::Status PrefillWorker::TryToCompute(uint64_t id, const std::vector<TokenId>& prompt) {
   const client::SequenceHandle sequence = ++last_handle_;
   client::Step begin;
   const client::OperationId operation = begin.Begin({.sequence = sequence, .tokens = prompt});
@@ -65,7 +88,8 @@ absl::Status PrefillWorker::Release(uint64_t id) {
   client::Step step;
   step.Finish(found->second);
   kept_.erase(found);
-  return Call(std::move(step)).status();
+  const absl::Status status = Call(std::move(step)).status();
+  return client::EndsLease(status) ? StartOver() : status;
 }
 
 absl::StatusOr<client::StepAnswer> PrefillWorker::Call(client::Step step) {

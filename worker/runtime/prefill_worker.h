@@ -25,8 +25,9 @@ class PrefillWorker {
                                                                model::Transformer& model,
                                                                uint32_t chunk_tokens, int threads);
 
-  // When it returns, the prompt is public. A shortage is POOL_EXHAUSTED: the other worker then has
-  // to compute the prompt itself.
+  // When it returns, the prompt is public. A shortage is POOL_EXHAUSTED, a server that ends
+  // DRAINING: the other worker then has to compute the prompt itself. A restarted server is
+  // attached to again.
   absl::Status Compute(uint64_t id, const std::vector<TokenId>& prompt);
 
   // The other worker holds the blocks now. An unknown id is ignored.
@@ -36,9 +37,13 @@ class PrefillWorker {
   uint64_t computed_tokens() const { return computed_tokens_; }
 
  private:
-  PrefillWorker(client::CacheClient& client, model::Transformer& model, uint32_t chunk_tokens)
-      : client_(client), model_(model), chunk_tokens_(chunk_tokens) {}
+  PrefillWorker(client::CacheClient& client, model::Transformer& model, uint32_t chunk_tokens,
+                int threads)
+      : client_(client), model_(model), chunk_tokens_(chunk_tokens), threads_(threads) {}
 
+  absl::Status MapPool();
+  absl::Status StartOver();
+  absl::Status TryToCompute(uint64_t id, const std::vector<TokenId>& prompt);
   absl::StatusOr<client::StepAnswer> Call(client::Step step);
   absl::Status Launch(client::SequenceHandle sequence, const std::vector<TokenId>& prompt,
                       uint32_t first);
@@ -46,6 +51,7 @@ class PrefillWorker {
   client::CacheClient& client_;
   model::Transformer& model_;
   const uint32_t chunk_tokens_;
+  const int threads_;
   std::unique_ptr<model::PagedKv> kv_;
   std::unordered_map<uint64_t, client::SequenceHandle> kept_;
   client::SequenceHandle last_handle_ = 0;

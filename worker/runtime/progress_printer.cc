@@ -23,6 +23,10 @@ void ProgressPrinter::Show(const std::string& line) const {
   }
 }
 
+void ProgressPrinter::Print(const std::string& line) const {
+  std::cerr << (terminal_ ? "\r\033[K" : "") << line << std::endl;
+}
+
 void ProgressPrinter::Finish() const {
   if (enabled_ && terminal_) std::cerr << "\n";
 }

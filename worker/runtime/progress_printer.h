@@ -14,6 +14,8 @@ class ProgressPrinter {
 
   bool Due(double seconds);
   void Show(const std::string& line) const;
+  // A line of its own, whether enabled or not.
+  void Print(const std::string& line) const;
   // Leaves the line standing.
   void Finish() const;
 

@@ -21,6 +21,8 @@ class RequestRun {
 
   const Request& request() const { return result_.request; }
 
+  TimePoint started() const { return started_; }
+
   // In order of creation; branches are never removed.
   const std::vector<std::unique_ptr<Branch>>& branches() const { return branches_; }
 

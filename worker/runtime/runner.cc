@@ -5,16 +5,15 @@
 
 namespace quire::runtime {
 
-absl::StatusOr<RunOutcome> RunWorkload(Scheduler& scheduler, Workload& workload,
-                                       const RunLimits& limits, bool keep_results,
-                                       const Clock& clock, const Progress& progress) {
+RunOutcome RunWorkload(Scheduler& scheduler, Workload& workload, const RunLimits& limits,
+                       bool keep_results, const Clock& clock, const Progress& progress) {
   RunOutcome outcome;
   const TimePoint start = clock.Now();
   uint64_t added = 0;
   for (;;) {
     const Duration elapsed = clock.Now() - start;
     outcome.seconds = std::chrono::duration<double>(elapsed).count();
-    const bool over = workload.exhausted() ||
+    const bool over = workload.exhausted() || (limits.stop != nullptr && *limits.stop) ||
                       (limits.time > Duration::zero() && elapsed >= limits.time) ||
                       (limits.requests > 0 && added >= limits.requests);
     if (over && scheduler.idle()) return outcome;
@@ -25,7 +24,8 @@ absl::StatusOr<RunOutcome> RunWorkload(Scheduler& scheduler, Workload& workload,
       scheduler.Add(*std::move(request));
       ++added;
     }
-    if (absl::Status status = scheduler.RunOnce(); !status.ok()) return status;
+    outcome.status = scheduler.RunOnce();
+    if (!outcome.status.ok()) return outcome;
     // Everybody reads: nothing to do until somebody asks again.
     if (scheduler.idle()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (RequestResult& result : scheduler.TakeResults()) {

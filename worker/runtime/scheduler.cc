@@ -8,16 +8,6 @@
 #include "worker/runtime/paged_pool.h"
 
 namespace quire::runtime {
-namespace {
-
-bool EndsLease(const absl::Status& status) {
-  if (!client::HasReason(status)) return false;
-  const Reason reason = ReasonOf(status);
-  return reason == Reason::kLeaseExpired || reason == Reason::kEpochMismatch;
-}
-
-}  // namespace
-
 Scheduler::Scheduler(client::CacheClient& client, model::Transformer& model,
                      const SchedulerOptions& options, const Clock& clock)
     : client_(client),
@@ -80,7 +70,7 @@ bool Scheduler::idle() const {
 
 absl::Status Scheduler::RunOnce() {
   const absl::Status status = Round();
-  return EndsLease(status) ? StartOver() : status;
+  return client::EndsLease(status) ? StartOver() : status;
 }
 
 absl::Status Scheduler::Round() {
@@ -108,7 +98,7 @@ absl::Status Scheduler::ApplyArrived() {
 }
 
 absl::Status Scheduler::WaitForAnswer() {
-  absl::StatusOr<client::AppliedStep> applied = client_.Wait();
+  absl::StatusOr<client::AppliedStep> applied = Blocked([this] { return client_.Wait(); });
   if (!applied.ok()) return applied.status();
   OnApplied(*applied);
   return absl::OkStatus();
@@ -119,7 +109,8 @@ absl::Status Scheduler::Send(Plan& plan) {
   for (const Issued& issued : plan.issued) {
     releases_in_flight_ += issued.kind == IssuedKind::kRelease ? 1 : 0;
   }
-  absl::StatusOr<client::StepNumber> number = client_.Submit(std::move(plan.step));
+  absl::StatusOr<client::StepNumber> number =
+      Blocked([&] { return client_.Submit(std::move(plan.step)); });
   if (!number.ok()) return number.status();
   issued_[*number] = std::move(plan.issued);
   ++stats_.steps;

@@ -29,8 +29,9 @@ namespace quire::runtime {
 // and are finished when the launch returns: a step is complete as soon as it is applied.
 //
 // Shortage preempts the youngest request; a lost lease or a restarted server sends all requests
-// back to the queue. Either way the text stays the same: everything is computed again from the
-// tokens. Not thread-safe. Client, model and clock must outlive it.
+// back to the queue, and a server that drains keeps new ones there. Either way the text stays the
+// same: everything is computed again from the tokens. Not thread-safe. Client, model and clock must
+// outlive it.
 class Scheduler {
  public:
   static absl::StatusOr<std::unique_ptr<Scheduler>> Create(client::CacheClient& client,
@@ -40,7 +41,8 @@ class Scheduler {
 
   void Add(Request request);
 
-  // Called when a request's first begin has been answered: it holds its prompt's blocks.
+  // Called when a request's first begin has been answered: it holds its prompt's blocks, or the
+  // server drains and they are of no use.
   void set_on_begun(std::function<void(const Request&)> callback) {
     on_begun_ = std::move(callback);
   }
@@ -64,6 +66,15 @@ class Scheduler {
   Scheduler(client::CacheClient& client, model::Transformer& model, const SchedulerOptions& options,
             const Clock& clock);
 
+  // Makes a call to the server and counts its time.
+  template <typename Call>
+  auto Blocked(Call call) {
+    const TimePoint start = clock_.Now();
+    auto result = call();
+    if (unfinished() > 0) stats_.blocked += clock_.Now() - start;
+    return result;
+  }
+
   absl::Status MapPool();
   absl::Status CopyBlocks(std::span<const client::CopyOrder> orders);
 
@@ -83,6 +94,7 @@ class Scheduler {
   void OnAnswer(const Issued& issued, const client::StepAnswer& answer);
   void OnBegun(const Issued& issued, const client::BeginResult& result);
   void OnBeginFailed(const Issued& issued, const Error& error);
+  void WaitForSuccessor(const std::shared_ptr<RequestRun>& run);
   void OnGrown(const Issued& issued, const client::OperationFailure* failure);
   void OnNotice(const client::SequenceNotice& notice);
   void CountEvictions(const client::StepAnswer& answer);
@@ -90,6 +102,8 @@ class Scheduler {
   // Requests.
   void CollectFinished();
   void ReleaseBranch(const std::shared_ptr<RequestRun>& run, Branch& branch);
+  void PutBack(const std::shared_ptr<RequestRun>& run);
+  void SendBack(const std::shared_ptr<RequestRun>& run);
   void Preempt(const std::shared_ptr<RequestRun>& run);
   void RelieveShortage();
   void Abandon(const std::shared_ptr<RequestRun>& run, const absl::Status& status);

@@ -17,6 +17,9 @@ constexpr Duration kGiveWay = std::chrono::seconds(1);
 // A request that runs alone and had to give way so often will never fit.
 constexpr uint32_t kMostPreemptions = 30;
 
+// Between begins at a server that drains; its successor ends the wait.
+constexpr Duration kDrainingPause = std::chrono::milliseconds(100);
+
 bool IsShortage(const Error& error) {
   return error.reason == Reason::kPoolExhausted || error.reason == Reason::kLimitExceeded ||
          error.reason == Reason::kQuotaExceeded;
@@ -91,6 +94,7 @@ void Scheduler::OnBegun(const Issued& issued, const client::BeginResult& result)
 void Scheduler::OnBeginFailed(const Issued& issued, const Error& error) {
   const std::shared_ptr<RequestRun> run = issued.run;
   issued.branch->Reset();
+  if (error.reason == Reason::kDraining) return WaitForSuccessor(run);
   if (!IsShortage(error)) {
     Abandon(run, ToStatus(error));
     return;
@@ -111,16 +115,20 @@ void Scheduler::OnBeginFailed(const Issued& issued, const Error& error) {
     issued.branch->stalled = true;
     return;
   }
-  if (const auto found = std::find(work_.running.begin(), work_.running.end(), run);
-      found != work_.running.end()) {
-    work_.running.erase(found);
-    work_.waiting.push_front(run);
-  }
+  if (std::erase(work_.running, run) > 0) PutBack(run);
   if (!work_.running.empty()) return;
   stuck_since_ = std::min(stuck_since_, now);
   if (now - stuck_since_ < options_.begin_patience) return;
   stuck_since_ = TimePoint::max();
   Abandon(run, ToStatus(error));
+}
+
+// What runs may end, nothing begins: the request gives its other branches up, because the server
+// ends when its last sequence has ended.
+void Scheduler::WaitForSuccessor(const std::shared_ptr<RequestRun>& run) {
+  work_.begin_at = clock_.Now() + kDrainingPause;
+  if (on_begun_ != nullptr && !run->begun()) on_begun_(run->request());
+  SendBack(run);
 }
 
 void Scheduler::OnGrown(const Issued& issued, const client::OperationFailure* failure) {
@@ -168,17 +176,27 @@ void Scheduler::CountEvictions(const client::StepAnswer& answer) {
   stats_.evicted_blocks += std::min(gone, fresh > before.free ? fresh - before.free : 0);
 }
 
-void Scheduler::Preempt(const std::shared_ptr<RequestRun>& run) {
+// The oldest waits in front.
+void Scheduler::PutBack(const std::shared_ptr<RequestRun>& run) {
+  const auto younger = [&run](const auto& other) { return other->started() > run->started(); };
+  auto& waiting = work_.waiting;
+  waiting.insert(std::find_if(waiting.begin(), waiting.end(), younger), run);
+}
+
+void Scheduler::SendBack(const std::shared_ptr<RequestRun>& run) {
   for (const auto& branch : run->branches()) {
     if (branch->state == BranchState::kDone) continue;
     if (branch->has_sequence()) ReleaseBranch(run, *branch);
     run->OnPreempted(*branch);
     branch->Reset();
   }
+  if (std::erase(work_.running, run) > 0) PutBack(run);
+}
+
+void Scheduler::Preempt(const std::shared_ptr<RequestRun>& run) {
+  SendBack(run);
   run->CountPreemption();
   ++stats_.preemptions;
-  std::erase(work_.running, run);
-  work_.waiting.push_front(run);
 }
 
 void Scheduler::RelieveShortage() {
@@ -232,9 +250,10 @@ absl::Status Scheduler::StartOver() {
       run->OnPreempted(*branch);
       branch->Reset();
     }
-    work_.waiting.push_front(run);
+    PutBack(run);
   }
-  if (absl::Status status = client_.Reattach(); !status.ok()) return status;
+  const absl::Status attached = Blocked([this] { return client_.Reattach(); });
+  if (!attached.ok()) return attached;
   return MapPool();
 }
 

@@ -69,6 +69,8 @@ struct SchedulerStats {
   // Launches that a decoding sequence missed because its slot was not held yet.
   uint64_t launch_waits = 0;
   uint64_t lost_leases = 0;
+  // Spent waiting for an answer or for the server itself while requests were unfinished.
+  Duration blocked{};
   // New table entries that the pool's free blocks cannot explain: content that was evicted for
   // them.
   uint64_t evicted_blocks = 0;

@@ -29,6 +29,16 @@ double Summary::tokens_per_second() const {
   return Ratio(static_cast<double>(stats.generated_tokens), seconds);
 }
 
+double Summary::blocked_us_per_token() const {
+  return Ratio(std::chrono::duration<double, std::micro>(stats.blocked).count(),
+               static_cast<double>(stats.generated_tokens));
+}
+
+bool Summary::good() const {
+  return error.empty() && stats.failed_requests == 0 &&
+         (!verification.has_value() || verification->identical());
+}
+
 std::string ToText(const Summary& summary) {
   const SchedulerStats& stats = summary.stats;
   std::string text = absl::StrFormat(
@@ -40,18 +50,23 @@ std::string ToText(const Summary& summary) {
       "copies:           %d blocks, %d forks\n"
       "evictions:        %d blocks\n"
       "preemptions:      %d, after %d refused operations\n"
-      "steps:            %d for %d launches, %d launches waited for slots\n",
+      "steps:            %d for %d launches, %d launches waited for slots\n"
+      "blocked:          %.1f us per generated token on the server\n",
       summary.workload, summary.seconds, stats.requests, stats.failed_requests,
       stats.generated_tokens, summary.tokens_per_second(), 100 * summary.hit_rate(),
       stats.reused_tokens, stats.prompt_tokens, stats.copied_tokens, 100 * summary.internal_waste(),
       stats.copy_orders, stats.forks, stats.evicted_blocks, stats.preemptions, stats.shortages,
-      stats.steps, stats.launches, stats.launch_waits);
+      stats.steps, stats.launches, stats.launch_waits, summary.blocked_us_per_token());
   if (stats.drafted_tokens > 0) {
     absl::StrAppendFormat(&text, "drafts:           %d of %d accepted\n", stats.accepted_drafts,
                           stats.drafted_tokens);
   }
   if (stats.lost_leases > 0) {
     absl::StrAppendFormat(&text, "lost leases:      %d\n", stats.lost_leases);
+  }
+  if (!summary.error.empty()) {
+    absl::StrAppendFormat(&text, "ended early:      %d requests unfinished (%s)\n",
+                          summary.unfinished, summary.error);
   }
   if (summary.verification.has_value()) {
     absl::StrAppend(&text, summary.verification->Summary(), "\n");
@@ -83,7 +98,12 @@ std::string ToJson(const Summary& summary) {
                                  {"launch_waits", stats.launch_waits},
                                  {"drafted_tokens", stats.drafted_tokens},
                                  {"accepted_drafts", stats.accepted_drafts},
-                                 {"lost_leases", stats.lost_leases}};
+                                 {"lost_leases", stats.lost_leases},
+                                 {"blocked_us_per_token", summary.blocked_us_per_token()}};
+  if (!summary.error.empty()) {
+    json["error"] = summary.error;
+    json["unfinished_requests"] = summary.unfinished;
+  }
   if (summary.verification.has_value()) {
     const VerifyReport& report = *summary.verification;
     json["verification"] = report.identical() ? "identical" : "different";
@@ -103,8 +123,8 @@ std::string ProgressLine(const SchedulerStats& stats, double seconds, size_t unf
       "%5.1f s  %5d requests (%d running)  %6.0f tokens/s  hit rate %5.1f %%  free %d  cached %d  "
       "evicted %d  preempted %d",
       seconds, stats.requests, unfinished,
-      Ratio(static_cast<double>(stats.computed_tokens), seconds), 100 * HitRate(stats), free_blocks,
-      evictable_blocks, stats.evicted_blocks, stats.preemptions);
+      Ratio(static_cast<double>(stats.generated_tokens), seconds), 100 * HitRate(stats),
+      free_blocks, evictable_blocks, stats.evicted_blocks, stats.preemptions);
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {

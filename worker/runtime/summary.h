@@ -15,12 +15,20 @@ struct Summary {
   std::string workload;
   double seconds = 0;
   SchedulerStats stats;
+  // Of a run that ended early.
+  size_t unfinished = 0;
+  // Why it did; empty if it did not.
+  std::string error;
   std::optional<VerifyReport> verification;
   double verification_seconds = 0;
 
   double hit_rate() const;
   double internal_waste() const;
   double tokens_per_second() const;
+  // Time that a generated token cost in waiting for the server.
+  double blocked_us_per_token() const;
+  // Nothing failed, nothing is missing, and the text is that of an unshared run.
+  bool good() const;
 };
 
 // Several lines, ending with the verification if there was one.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -133,6 +134,8 @@ class FakeConnection final : public Connection {
                                                     Timeout) override {
     return absl::UnimplementedError("not scripted");
   }
+
+  void WaitForServer(Timeout pause) override { std::this_thread::sleep_for(pause); }
 
   std::unique_ptr<StepChannel> OpenSteps() override {
     std::lock_guard lock(mutex_);

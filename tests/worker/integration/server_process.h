@@ -2,19 +2,13 @@
 #ifndef QUIRE_TESTS_WORKER_INTEGRATION_SERVER_PROCESS_H_
 #define QUIRE_TESTS_WORKER_INTEGRATION_SERVER_PROCESS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/support/program.h"
+
 namespace quire {
-
-// Output and exit code of a finished program; the error stream is part of the output.
-struct ProgramResult {
-  int exit_code = -1;
-  std::string output{};
-};
-
-// Runs a program to its end.
-ProgramResult RunProgram(const std::vector<std::string>& arguments);
 
 class ServerProcess {
  public:
@@ -29,22 +23,24 @@ class ServerProcess {
   // "unix:/path", the same after Restart.
   std::string address() const { return "unix:" + folder_ + "/s"; }
 
-  int pid() const { return pid_; }
+  const std::string& folder() const { return folder_; }
+
+  int pid() const { return program_.has_value() ? program_->pid() : 0; }
 
   // SIGKILL, then a new process with the same flags.
   void Restart();
   void Kill();
+  // SIGTERM; returns once it has ended.
+  ProgramResult Terminate();
   void Start();
 
   // Path of the pool file; empty before the first attach.
   std::string PoolFile() const;
 
  private:
-  bool WaitUntilReady() const;
-
   std::string folder_;
   std::vector<std::string> flags_;
-  int pid_ = 0;
+  std::optional<Program> program_;
 };
 
 }  // namespace quire

@@ -76,8 +76,8 @@ class TestWorker {
                                  const Progress& progress = nullptr) {
     auto outcome =
         RunWorkload(*scheduler_, workload, {.requests = requests}, true, clock_, progress);
-    EXPECT_TRUE(outcome.ok()) << outcome.status();
-    return outcome.ok() ? std::move(outcome->results) : std::vector<RequestResult>();
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    return std::move(outcome.results);
   }
 
   VerifyReport Verify(const std::vector<RequestResult>& results) {

@@ -1,0 +1,113 @@
+#include "tests/support/program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace quire {
+namespace {
+
+constexpr auto kLookAgain = std::chrono::milliseconds(5);
+
+std::string TempFolder() {
+  char name[] = "/tmp/qpXXXXXX";
+  return mkdtemp(name);
+}
+
+// Its output goes to a file; returns its process id.
+int Spawn(const std::vector<std::string>& arguments, const std::string& output) {
+  std::vector<std::string> copies = arguments;
+  std::vector<char*> argv;
+  for (std::string& argument : copies) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t pid = 0;
+  const int failed = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  EXPECT_EQ(failed, 0) << argv[0];
+  return failed == 0 ? pid : 0;
+}
+
+}  // namespace
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Program::Program(const std::vector<std::string>& arguments)
+    : folder_(TempFolder()), pid_(Spawn(arguments, folder_ + "/out")) {}
+
+Program::Program(Program&& other) noexcept
+    : folder_(std::exchange(other.folder_, "")),
+      pid_(std::exchange(other.pid_, 0)),
+      exit_code_(other.exit_code_) {}
+
+Program::~Program() {
+  if (pid_ != 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  if (!folder_.empty()) std::filesystem::remove_all(folder_);
+}
+
+void Program::Signal(int number) const {
+  if (pid_ != 0) kill(pid_, number);
+}
+
+std::string Program::output() const { return ReadFile(folder_ + "/out"); }
+
+bool Program::Ended() {
+  if (pid_ == 0) return true;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  pid_ = 0;
+  exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return true;
+}
+
+bool Program::WaitFor(const std::string& text) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const bool ended = Ended();
+    if (output().find(text) != std::string::npos) return true;
+    if (ended) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return false;
+}
+
+bool Program::EndsWithin(std::chrono::milliseconds time) {
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  while (!Ended()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return true;
+}
+
+ProgramResult Program::Wait() {
+  while (!Ended()) std::this_thread::sleep_for(kLookAgain);
+  return {exit_code_, output()};
+}
+
+ProgramResult RunProgram(const std::vector<std::string>& arguments) {
+  return Program(arguments).Wait();
+}
+
+}  // namespace quire

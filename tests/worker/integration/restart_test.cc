@@ -1,0 +1,145 @@
+// quire-worker while its server goes and comes back: real processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+
+#include "tests/worker/integration/server_process.h"
+
+namespace quire {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::vector<std::string> kRoomy = {"--device_memory_bytes=16MiB",
+                                         "--max_sequence_tokens=512"};
+
+std::vector<std::string> Worker(const std::string& server, std::vector<std::string> flags) {
+  std::vector<std::string> arguments = {QUIRE_WORKER, "--server=" + server, "--layers=2",
+                                        "--think_ms=100", "--verify"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return arguments;
+}
+
+enum class End { kSigterm, kKill };
+
+struct Restart {
+  const char* name;
+  End end;
+  const char* workload;
+  const char* more = "--mode=stream";
+};
+
+class RestartTest : public testing::TestWithParam<Restart> {};
+
+// Requests never stop coming while the server ends and another one takes its socket.
+TEST_P(RestartTest, UnderLoadCostsNoRequest) {
+  ServerProcess server(kRoomy);
+  Program worker(Worker(server.address(), {std::string("--workload=") + GetParam().workload,
+                                           "--seconds=600", "--users=4", GetParam().more}));
+  for (int restart = 0; restart < 2; ++restart) {
+    ASSERT_TRUE(worker.WaitFor(restart == 0 ? "requests (" : "again after")) << worker.output();
+    if (GetParam().end == End::kSigterm) {
+      EXPECT_EQ(server.Terminate().exit_code, 0);
+    } else {
+      server.Kill();
+    }
+    server.Start();
+  }
+  worker.Signal(SIGINT);
+  const ProgramResult result = worker.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr(" finished, 0 failed"));
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+  EXPECT_THAT(result.output, HasSubstr("unfinished requests are computed again"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Workers, RestartTest,
+    testing::Values(Restart{"SigtermChat", End::kSigterm, "chat"},
+                    Restart{"SigtermBeam", End::kSigterm, "beam", "--users=1"},
+                    Restart{"SigtermUnary", End::kSigterm, "chat", "--mode=unary"},
+                    Restart{"SigtermPrefillDecode", End::kSigterm, "prefill-decode"},
+                    Restart{"KillSamples", End::kKill, "samples", "--users=1"},
+                    Restart{"KillLockStep", End::kKill, "chat", "--mode=lock-step"},
+                    Restart{"KillPrefillDecode", End::kKill, "prefill-decode"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// The first child of a process.
+int ChildOf(int pid) {
+  const std::string number = std::to_string(pid);
+  return std::stoi(ReadFile("/proc/" + number + "/task/" + number + "/children"));
+}
+
+TEST(PrefillDecodeTest, ADeadPrefillProcessCostsNoRequest) {
+  ServerProcess server(kRoomy);
+  Program worker(Worker(server.address(), {"--workload=prefill-decode", "--requests=150"}));
+  ASSERT_TRUE(worker.WaitFor("requests (")) << worker.output();
+  kill(ChildOf(worker.pid()), SIGKILL);
+  const ProgramResult result = worker.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("150 finished, 0 failed"));
+  EXPECT_THAT(result.output, HasSubstr("the prefill process failed"));
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+}
+
+TEST(NoServerTest, SaysAtOnceForHowLongItWaits) {
+  Program worker(Worker("unix:/tmp/quire-nobody-is-here", {"--server_timeout=600"}));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(
+      worker.WaitFor("waiting for the server at unix:/tmp/quire-nobody-is-here, 0 s of at "
+                     "most 600 s"))
+      << worker.output();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(NoServerTest, GivesUpAfterTheTimeout) {
+  const ProgramResult result =
+      RunProgram(Worker("unix:/tmp/quire-nobody-is-here", {"--server_timeout=0.3"}));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("no answer from the server"));
+}
+
+TEST(NoServerTest, AMissingTraceIsReportedBeforeTheServerIsLookedFor) {
+  for (const char* more : {"--verify", "--trace_without_model"}) {
+    const ProgramResult result = RunProgram(Worker(
+        "unix:/tmp/quire-nobody-is-here", {"--workload=trace", "--trace=/nonexistent", more}));
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.output, HasSubstr("/nonexistent"));
+    EXPECT_THAT(result.output, Not(HasSubstr("waiting for the server")));
+  }
+}
+
+TEST(NoServerTest, ARunThatTheServerEndsHasASummary) {
+  ServerProcess server(kRoomy);
+  Program worker(Worker(server.address(), {"--seconds=600", "--server_timeout=0.5"}));
+  ASSERT_TRUE(worker.WaitFor("requests (")) << worker.output();
+  EXPECT_EQ(server.Terminate().exit_code, 0);
+  const ProgramResult result = worker.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("ended early:"));
+  EXPECT_THAT(result.output, HasSubstr("no answer from the server"));
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+}
+
+TEST(DrainTest, AWorkerThatComesWhileTheServerDrainsWaitsForItsSuccessor) {
+  ServerProcess server(kRoomy);
+  // Stopped, it keeps its sequences and with them the server.
+  Program holder(Worker(server.address(), {"--seconds=600", "--name=holder", "--think_ms=0"}));
+  ASSERT_TRUE(holder.WaitFor("requests (")) << holder.output();
+  holder.Signal(SIGSTOP);
+  kill(server.pid(), SIGTERM);
+  Program late(Worker(server.address(), {"--requests=10", "--name=late"}));
+  EXPECT_TRUE(late.WaitFor("drains: what runs goes on")) << late.output();
+  holder.Signal(SIGKILL);
+  server.Terminate();
+  server.Start();
+  const ProgramResult result = late.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("10 finished, 0 failed"));
+}
+
+}  // namespace
+}  // namespace quire

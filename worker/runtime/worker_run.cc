@@ -1,0 +1,130 @@
+#include "worker/runtime/worker_run.h"
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "worker/client/cache_client.h"
+#include "worker/model/linear.h"
+#include "worker/runtime/handoff.h"
+#include "worker/runtime/prefill_process.h"
+#include "worker/runtime/runner.h"
+#include "worker/runtime/scheduler.h"
+#include "worker/runtime/server_notice_text.h"
+#include "worker/runtime/trace.h"
+#include "worker/runtime/verifier.h"
+#include "worker/runtime/workload.h"
+
+namespace quire::runtime {
+namespace {
+
+using Trace = std::vector<TraceRequest>;
+
+// Read first: a file that is not there must not wait for a server.
+absl::StatusOr<Trace> ReadTraceOf(const WorkerOptions& options) {
+  if (options.workload != "trace") return Trace();
+  return ReadTrace(options.trace_file);
+}
+
+std::unique_ptr<Workload> MakeWorkload(const WorkerOptions& options, Trace trace) {
+  if (options.workload == "samples") return MakeSamples(options.load);
+  if (options.workload == "beam") return MakeBeam(options.load);
+  if (options.workload == "trace") {
+    return MakeTrace(std::move(trace), options.load, options.trace_scale);
+  }
+  return MakeChat(options.load);
+}
+
+absl::Status VerifyAll(const WorkerOptions& options, const std::vector<RequestResult>& results,
+                       Summary& summary) {
+  const SystemClock clock;
+  const TimePoint start = clock.Now();
+  const uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
+  std::cerr << "verifying " << results.size() << " requests without any sharing\n";
+  auto report = VerifyResults(results, threads, [&options] { return MakeModel(options); });
+  if (!report.ok()) return report.status();
+  summary.verification = *std::move(report);
+  summary.verification_seconds = std::chrono::duration<double>(clock.Now() - start).count();
+  return absl::OkStatus();
+}
+
+// The process that computes the prompts, if the workload has one; `workload` then gets them there.
+absl::StatusOr<std::optional<PrefillProcess>> StartPrefill(const WorkerOptions& options,
+                                                           char** argv, Scheduler& scheduler,
+                                                           std::unique_ptr<Workload>& workload) {
+  if (options.workload != "prefill-decode") return std::nullopt;
+  auto started = PrefillProcess::Start(options.client.worker, argv);
+  if (!started.ok()) return started.status();
+  std::optional<PrefillProcess> prefill(*std::move(started));
+  auto handoff = std::make_unique<HandoffWorkload>(std::move(workload), prefill->TakeSocket());
+  scheduler.set_on_begun([raw = handoff.get()](const Request& request) { raw->OnBegun(request); });
+  workload = std::move(handoff);
+  return prefill;
+}
+
+Progress ShowOn(ProgressPrinter& progress, const Scheduler& scheduler) {
+  return [&](double seconds) {
+    if (!progress.Due(seconds)) return;
+    const client::PoolCounts& counts = scheduler.pool_counts();
+    progress.Show(ProgressLine(scheduler.stats(), seconds, scheduler.unfinished(), counts.free,
+                               counts.evictable));
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<model::Transformer>> MakeModel(const WorkerOptions& options) {
+  model::SetMatrixThreads(options.threads);
+  model::SeededWeights weights(options.model_seed);
+  return model::Transformer::Create(options.model, weights);
+}
+
+absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPrinter& progress) {
+  absl::StatusOr<Trace> trace = ReadTraceOf(options);
+  if (!trace.ok()) return trace.status();
+  auto model = MakeModel(options);
+  if (!model.ok()) return model.status();
+  options.client.model_fingerprint = (*model)->fingerprint();
+  auto client = client::CacheClient::Attach(options.client);
+  if (!client.ok()) return client.status();
+  options.load.max_sequence_tokens = (*client)->pool().max_sequence_tokens;
+  const SystemClock clock;
+  options.load.clock = &clock;
+  auto scheduler = Scheduler::Create(**client, **model, options.scheduler, clock);
+  if (!scheduler.ok()) return scheduler.status();
+  std::unique_ptr<Workload> workload = MakeWorkload(options, *std::move(trace));
+  auto prefill = StartPrefill(options, argv, **scheduler, workload);
+  if (!prefill.ok()) return prefill.status();
+
+  const RunOutcome outcome = RunWorkload(**scheduler, *workload, options.limits, options.verify,
+                                         clock, ShowOn(progress, **scheduler));
+  progress.Finish();
+  // Closing the socket ends the other process.
+  workload.reset();
+  if (prefill->has_value()) {
+    const absl::Status status = (*prefill)->Wait();
+    if (!status.ok()) std::cerr << Describe(status) << "; its prompts were computed here\n";
+  }
+  Summary summary{.workload = options.workload,
+                  .seconds = outcome.seconds,
+                  .stats = (*scheduler)->stats(),
+                  .unfinished = (*scheduler)->unfinished(),
+                  .error = outcome.status.ok() ? "" : Describe(outcome.status),
+                  .verification = std::nullopt};
+  for (const RequestResult& result : outcome.results) {
+    if (!result.status.ok()) std::cerr << "request failed: " << Describe(result.status) << "\n";
+  }
+  if (options.verify) {
+    const absl::Status status = VerifyAll(options, outcome.results, summary);
+    if (!status.ok()) return status;
+  }
+  if (!outcome.status.ok()) return summary;
+  if (absl::Status status = (*client)->Detach(); !status.ok()) {
+    std::cerr << "detach: " << Describe(status) << "\n";
+  }
+  return summary;
+}
+
+}  // namespace quire::runtime
