@@ -1,16 +1,16 @@
 #include "cache_service/flags.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
-#include "absl/flags/usage_config.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "cache_service/base/command_line.h"
 #include "cache_service/base/error.h"
 #include "cache_service/config_fields.h"
 #include "cache_service/server_config.h"
@@ -73,10 +73,7 @@ std::vector<std::string> PoolFields() { return FlagFields(*v1::PoolConfig::descr
 
 absl::Status ReadVariable(const std::string& flag) {
   const char* value = std::getenv(EnvironmentName(flag).c_str());
-  if (value == nullptr) return absl::OkStatus();
-  std::string error;
-  if (absl::FindCommandLineFlag(flag)->ParseFrom(value, &error)) return absl::OkStatus();
-  return ToStatus(InvalidArgument(EnvironmentName(flag), error));
+  return value == nullptr ? absl::OkStatus() : SetFlag(flag, value, EnvironmentName(flag));
 }
 
 absl::Status ReadEnvironment() {
@@ -126,36 +123,31 @@ absl::Status ApplyFlags(const std::vector<std::string>& names, google::protobuf:
 }
 
 absl::Status ApplyPoolFlags(v1::ServerConfig& config) {
-  v1::PoolConfig given;
-  if (absl::Status status = ApplyFlags(PoolFields(), given); !status.ok()) return status;
-  if (given.ByteSizeLong() == 0) return absl::OkStatus();
+  const std::vector<std::string> fields = PoolFields();
+  const auto given = [](const std::string& name) { return !FlagText(name).empty(); };
+  if (std::ranges::none_of(fields, given)) return absl::OkStatus();
   if (config.pools_size() > 1) {
     return ToStatus(InvalidArgument("pool", "flags describe one pool, the configuration has more",
                                     {{"pools", config.pools_size()}}));
   }
   if (config.pools().empty()) config.add_pools();
-  return ApplyFlags(PoolFields(), *config.mutable_pools(0));
+  return ApplyFlags(fields, *config.mutable_pools(0));
 }
 
-void HandleHelpAndVersion(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--help" || argument == "-help" || argument == "-h") PrintHelp();
-  }
-  absl::FlagsUsageConfig usage;
-  usage.version_string = [] { return std::string("quire-server " QUIRE_VERSION "\n"); };
-  absl::SetFlagsUsageConfig(usage);
+[[noreturn]] void PrintVersion() {
+  std::printf("quire-server " QUIRE_VERSION "\n");
+  std::exit(0);
 }
 
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
-  HandleHelpAndVersion(argc, argv);
+  if (HasWord(argc, argv, "help") || HasWord(argc, argv, "h")) PrintHelp();
+  if (HasWord(argc, argv, "version")) PrintVersion();
   if (absl::Status status = ReadEnvironment(); !status.ok()) return status;
-  const std::vector<char*> positional = absl::ParseCommandLine(argc, argv);
-  if (positional.size() > 1) {
-    return ToStatus(InvalidArgument(positional[1], "options start with --"));
-  }
+  const absl::StatusOr<std::vector<std::string>> words = SetFlags(argc, argv);
+  if (!words.ok()) return words.status();
+  if (!words->empty()) return ToStatus(InvalidArgument(words->front(), "options start with --"));
   CommandLine line;
   line.check_config = absl::GetFlag(FLAGS_check_config);
   line.check_health = absl::GetFlag(FLAGS_check_health);

@@ -17,7 +17,7 @@ struct CommandLine {
 };
 
 // Reads QUIRE_* variables, then flags, which win; both win over the configuration file. --help and
-// --version end the process, as do unknown flags. Errors: INVALID_ARGUMENT naming the option.
+// --version end the process. Errors: INVALID_ARGUMENT naming the option, unknown ones included.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv);
 
 }  // namespace quire

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "cache_service/base/error.h"
 #include "cache_service/flags.h"
 #include "cache_service/health_check.h"
 #include "cache_service/server_config.h"
@@ -20,7 +20,7 @@ constexpr int kBadOption = 2;
 constexpr int kDoesNotServe = 1;
 
 int Fail(const absl::Status& status, int exit_code) {
-  std::cerr << "quire-server: " << status.message() << std::endl;
+  std::cerr << "quire-server: " << Explain(status) << std::endl;
   return exit_code;
 }
 
@@ -53,6 +53,10 @@ void WarnAboutOpenPort(const ServerOptions& options) {
 }
 
 int Probe(const ServerOptions& options) {
+  if (options.unix_socket.empty()) {
+    return Fail(ToStatus(InvalidArgument("unix_socket", "none; --check_health needs one")),
+                kBadOption);
+  }
   const absl::Status health = CheckHealth(options.unix_socket, std::chrono::seconds(2));
   return health.ok() ? kEndedInOrder : Fail(health, kDoesNotServe);
 }
@@ -84,6 +88,7 @@ int Main(int argc, char** argv) {
   auto options = ToServerOptions(line->config, epoch);
   if (!options.ok()) return Fail(options.status(), kBadOption);
   if (line->check_health) return Probe(*options);
+  if (absl::Status status = CheckFiles(*options); !status.ok()) return Fail(status, kBadOption);
   options->version = QUIRE_VERSION;
   PrintConfig(line->config, epoch);
   if (line->check_config) return kEndedInOrder;

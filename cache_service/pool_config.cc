@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
 #include "cache_service/rpc/layout_convert.h"
+#include "cache_service/rpc/pool_plan.h"
 #include "cache_service/rpc/proto_convert.h"
 
 namespace quire {
@@ -34,13 +35,13 @@ absl::Status CheckSize(const v1::PoolConfig& config) {
     return Bad("memory", "neither SHARED nor WORKER",
                {{"given", static_cast<int>(config.memory())}});
   }
-  if (shared && config.block_count() != 0) {
+  if (shared && config.has_block_count()) {
     return Bad("block_count", "follows from device_memory_bytes where the server has the memory");
   }
-  if (!shared && config.device_memory_bytes() != 0) {
+  if (!shared && config.has_device_memory_bytes()) {
     return Bad("device_memory_bytes", "a pool of worker memory is given by block_count");
   }
-  if (!shared && config.block_count() == 0) {
+  if (!shared && !config.has_block_count()) {
     return Bad("block_count", "required for a pool of worker memory");
   }
   const uint32_t most_tokens = shared ? 256 : 1024;
@@ -57,8 +58,9 @@ absl::Status CheckNames(const v1::PoolConfig& config) {
   if (name.size() > kMaxNameBytes || !std::ranges::all_of(name, IsNameCharacter)) {
     return Bad("pool", "only letters, digits, '.', '_' and '-', at most 64", {{"pool", name}});
   }
-  if (config.ranks() > kMaxRanks) {
-    return Bad("ranks", "too many", {{"given", config.ranks()}, {"limit", kMaxRanks}});
+  if (config.ranks() < 1 || config.ranks() > kMaxRanks) {
+    return Bad("ranks", "out of range",
+               {{"given", config.ranks()}, {"least", 1}, {"limit", kMaxRanks}});
   }
   return absl::OkStatus();
 }
@@ -72,10 +74,9 @@ absl::StatusOr<gid_t> ParseGroup(const std::string& text) {
   return Bad("memory_group", "no such group", {{"group", text}});
 }
 
-// Messages have 0 where nothing was said; then the engine's default stays.
 template <typename T>
-void SetUnlessZero(T value, T& option) {
-  if (value != T{}) option = value;
+void SetIfPresent(bool present, T value, T& option) {
+  if (present) option = value;
 }
 
 void SetIfPresent(bool present, const google::protobuf::Duration& value, Duration& option) {
@@ -93,17 +94,23 @@ EngineOptions ToEngineOptions(const v1::PoolConfig& config, uint64_t epoch) {
   engine.max_sequence_tokens = config.max_sequence_tokens();
   engine.window_slack_tokens = config.window_slack_tokens();
   engine.watermark = config.watermark();
-  SetUnlessZero(config.max_steps_in_flight(), engine.max_steps_in_flight);
-  SetUnlessZero(config.max_operations_per_step(), engine.max_operations_per_step);
-  SetUnlessZero(config.max_sequences_per_worker(), engine.max_sequences_per_worker);
-  SetUnlessZero(config.max_pins(), engine.max_pins);
-  SetUnlessZero(config.max_leases(), engine.max_leases);
-  if (config.has_content_checks_per_run()) {
-    engine.content_checks_per_run = config.content_checks_per_run();
-  }
+  SetIfPresent(config.has_max_steps_in_flight(), config.max_steps_in_flight(),
+               engine.max_steps_in_flight);
+  SetIfPresent(config.has_max_operations_per_step(), config.max_operations_per_step(),
+               engine.max_operations_per_step);
+  SetIfPresent(config.has_max_sequences_per_worker(), config.max_sequences_per_worker(),
+               engine.max_sequences_per_worker);
+  SetIfPresent(config.has_max_pins(), config.max_pins(), engine.max_pins);
+  SetIfPresent(config.has_max_leases(), config.max_leases(), engine.max_leases);
+  SetIfPresent(config.has_content_checks_per_run(), config.content_checks_per_run(),
+               engine.content_checks_per_run);
   engine.content_sample = config.content_sample();
   SetIfPresent(config.has_default_lease(), config.default_lease(), engine.default_lease);
   SetIfPresent(config.has_max_lease(), config.max_lease(), engine.max_lease);
+  // A short max_lease by itself is no mistake.
+  if (!config.has_default_lease()) {
+    engine.default_lease = std::min(engine.default_lease, engine.max_lease);
+  }
   SetIfPresent(config.has_stream_grace(), config.stream_grace(), engine.stream_grace);
   SetIfPresent(config.has_retry_interval(), config.retry_interval(), engine.retry_interval);
   SetIfPresent(config.has_fence_timeout(), config.fence_timeout(), engine.fence_timeout);
@@ -115,10 +122,10 @@ EngineOptions ToEngineOptions(const v1::PoolConfig& config, uint64_t epoch) {
 void FillDefaults(v1::PoolConfig& config) {
   if (config.pool().empty()) config.set_pool("default");
   if (config.memory() == v1::POOL_MEMORY_UNSPECIFIED) config.set_memory(v1::POOL_MEMORY_SHARED);
-  if (config.block_tokens() == 0) config.set_block_tokens(16);
-  if (config.ranks() == 0) config.set_ranks(1);
+  if (!config.has_block_tokens()) config.set_block_tokens(16);
+  if (!config.has_ranks()) config.set_ranks(1);
   if (config.memory() != v1::POOL_MEMORY_SHARED) return;
-  if (config.device_memory_bytes() == 0) config.set_device_memory_bytes(uint64_t{256} << 20);
+  if (!config.has_device_memory_bytes()) config.set_device_memory_bytes(uint64_t{256} << 20);
   if (config.memory_directory().empty()) config.set_memory_directory("/dev/shm");
   if (config.memory_mode().empty()) config.set_memory_mode("0600");
 }
@@ -126,6 +133,9 @@ void FillDefaults(v1::PoolConfig& config) {
 absl::StatusOr<PoolSetup> ToPoolSetup(const v1::PoolConfig& config, uint64_t epoch) {
   if (absl::Status status = CheckNames(config); !status.ok()) return status;
   if (absl::Status status = CheckSize(config); !status.ok()) return status;
+  if (config.has_max_sequence_tokens() && config.max_sequence_tokens() == 0) {
+    return Bad("max_sequence_tokens", "at least 1", {{"given", 0}, {"least", 1}});
+  }
   PoolSetup setup;
   setup.pool.engine = ToEngineOptions(config, epoch);
   setup.pool.device_memory_bytes = config.device_memory_bytes();
@@ -139,6 +149,7 @@ absl::StatusOr<PoolSetup> ToPoolSetup(const v1::PoolConfig& config, uint64_t epo
     }
     setup.pool.shape = *std::move(shape);
   }
+  if (absl::Status status = CheckPool(setup.pool); !status.ok()) return status;
   if (config.memory() != v1::POOL_MEMORY_SHARED) return setup;
   setup.memory.directory = config.memory_directory();
   const auto mode = ParseMode("memory_mode", config.memory_mode());

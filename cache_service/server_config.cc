@@ -5,14 +5,17 @@
 #include <google/protobuf/text_format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <random>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
+#include "cache_service/base/tcp_address.h"
 #include "cache_service/pool_config.h"
 #include "cache_service/rpc/listeners.h"
 #include "cache_service/rpc/proto_convert.h"
@@ -53,14 +56,17 @@ absl::Status CheckListeners(const ServerOptions& options) {
     return ToStatus(InvalidArgument("unix_socket", "none, and no tcp_address either"));
   }
   if (options.unix_socket.size() > UnixSocket::kMaxPathBytes) {
-    return ToStatus(InvalidArgument(
-        "unix_socket", "path too long",
-        {{"given_bytes", options.unix_socket.size()}, {"limit_bytes", UnixSocket::kMaxPathBytes}}));
+    return ToStatus(UnixSocket::PathTooLong(options.unix_socket));
   }
   if (options.tls_certificate.empty() != options.tls_key.empty()) {
     return ToStatus(InvalidArgument("tls_key", "certificate and key belong together"));
   }
-  return options.tcp_address.empty() ? absl::OkStatus() : CheckTcpAddress(options.tcp_address);
+  for (const auto& [field, address] : {std::pair("tcp_address", &options.tcp_address),
+                                       std::pair("metrics_address", &options.metrics_address)}) {
+    if (address->empty()) continue;
+    if (absl::Status status = CheckTcpAddress(field, *address); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckNumbers(const ServerOptions& options) {
@@ -72,7 +78,9 @@ absl::Status CheckNumbers(const ServerOptions& options) {
                                      {"limit", kMostMessageBytes}}));
   }
   if (options.drain_deadline < Duration::zero()) {
-    return ToStatus(InvalidArgument("drain_deadline", "negative"));
+    return ToStatus(InvalidArgument(
+        "drain_deadline", "negative",
+        {{"given_ms", duration_cast<std::chrono::milliseconds>(options.drain_deadline).count()}}));
   }
   return absl::OkStatus();
 }
@@ -88,6 +96,18 @@ absl::Status ConvertPools(const v1::ServerConfig& config, uint64_t epoch, Server
     options.pools.push_back(*std::move(setup));
   }
   return absl::OkStatus();
+}
+
+// Whether the text contains the value, and not as a part of a longer word or number.
+bool Says(const std::string& text, const std::string& value) {
+  for (size_t at = text.find(value); at != std::string::npos; at = text.find(value, at + 1)) {
+    const bool starts = at == 0 || !absl::ascii_isalnum(static_cast<unsigned char>(text[at - 1]));
+    const size_t end = at + value.size();
+    if (starts &&
+        (end == text.size() || !absl::ascii_isalnum(static_cast<unsigned char>(text[end]))))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -108,7 +128,7 @@ void FillDefaults(v1::ServerConfig& config) {
   if (config.unix_socket().empty()) config.set_unix_socket(DefaultSocket());
   if (config.unix_socket_mode().empty()) config.set_unix_socket_mode("0600");
   if (config.metrics_address().empty()) config.set_metrics_address("127.0.0.1:9400");
-  if (config.max_message_bytes() == 0) config.set_max_message_bytes(kDefaultMessageBytes);
+  if (!config.has_max_message_bytes()) config.set_max_message_bytes(kDefaultMessageBytes);
   if (!config.has_drain_deadline()) config.mutable_drain_deadline()->set_seconds(30);
   if (config.pools().empty()) config.add_pools();
   for (v1::PoolConfig& pool : *config.mutable_pools()) FillDefaults(pool);
@@ -131,6 +151,24 @@ absl::StatusOr<ServerOptions> ToServerOptions(const v1::ServerConfig& config, ui
   if (absl::Status status = CheckNumbers(options); !status.ok()) return status;
   if (absl::Status status = ConvertPools(config, epoch, options); !status.ok()) return status;
   return options;
+}
+
+absl::Status CheckFiles(const ServerOptions& options) {
+  if (!options.token_file.empty()) {
+    const absl::Status status = Authenticator::FromFile(options.token_file).status();
+    if (!status.ok()) return status;
+  }
+  return TcpCredentials(options.tls_certificate, options.tls_key).status();
+}
+
+std::string Explain(const absl::Status& status) {
+  const std::string message(status.message());
+  std::string rest;
+  for (const ErrorDetail& detail : FromStatus(status).details) {
+    if (Says(message, detail.value)) continue;
+    absl::StrAppend(&rest, rest.empty() ? " (" : ", ", detail.name, " ", detail.value);
+  }
+  return absl::StrCat(message, rest, rest.empty() ? "" : ")");
 }
 
 uint64_t NewEpoch() {

@@ -20,6 +20,13 @@ void FillDefaults(v1::ServerConfig& config);
 // Of a configuration with defaults. Errors: INVALID_ARGUMENT naming the field and the limit.
 absl::StatusOr<ServerOptions> ToServerOptions(const v1::ServerConfig& config, uint64_t epoch);
 
+// Reads the files that the options name (tokens, certificate, key). Errors: INVALID_ARGUMENT naming
+// the option.
+absl::Status CheckFiles(const ServerOptions& options);
+
+// A refusal for people: its message, then the names and numbers that the message lacks.
+std::string Explain(const absl::Status& status);
+
 // A random number that is not 0.
 uint64_t NewEpoch();
 

@@ -1,64 +1,11 @@
 #include "cache_service/engine/cache_engine.h"
 
-#include <bit>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "cache_service/base/mutex.h"
 #include "cache_service/engine/engine_core.h"
 
 namespace quire {
-namespace {
-
-constexpr uint32_t kMostBlocks = 0x7FFFFFFEu;
-
-Error Validate(const EngineOptions& options) {
-  if (options.block_count == 0 || options.block_count > kMostBlocks) {
-    return InvalidArgument("block_count", "1 to 2^31 - 2",
-                           {{"limit", kMostBlocks}, {"given", options.block_count}});
-  }
-  if (options.block_tokens < 2 || options.block_tokens > 1024 ||
-      !std::has_single_bit(options.block_tokens)) {
-    return InvalidArgument("block_tokens", "a power of two from 2 to 1024",
-                           {{"given", options.block_tokens}});
-  }
-  if (options.groups.empty() || options.groups.size() > 255) {
-    return InvalidArgument("groups", "1 to 255 layer groups", {{"given", options.groups.size()}});
-  }
-  if (options.max_sequence_tokens == 0 || options.max_sequence_tokens > 0x7FFFFFFFu) {
-    return InvalidArgument("max_sequence_tokens", "1 to 2^31 - 1",
-                           {{"given", options.max_sequence_tokens}});
-  }
-  if (!(options.watermark >= 0.0 && options.watermark < 1.0)) {
-    return InvalidArgument("watermark", "at least 0 and below 1");
-  }
-  if (options.max_steps_in_flight == 0) {
-    return InvalidArgument("max_steps_in_flight", "at least 1");
-  }
-  if (options.max_leases == 0 || options.max_leases > 65000) {
-    return InvalidArgument("max_leases", "1 to 65000", {{"given", options.max_leases}});
-  }
-  if (options.default_lease <= Duration::zero() || options.default_lease > options.max_lease) {
-    return InvalidArgument("default_lease", "positive and at most max_lease");
-  }
-  uint64_t needed = 0;
-  for (const GroupSpec& group : options.groups) {
-    needed += MostBlocksHeld(group, options.max_sequence_tokens, options.block_tokens,
-                             options.block_tokens);
-  }
-  if (needed > options.block_count) {
-    return InvalidArgument(
-        "block_count",
-        absl::StrCat("a pool of ", options.block_count, " blocks cannot hold one sequence of ",
-                     options.max_sequence_tokens, " tokens, which needs ", needed),
-        {{"given", options.block_count},
-         {"needed", needed},
-         {"max_sequence_tokens", options.max_sequence_tokens}});
-  }
-  return {};
-}
-
-}  // namespace
 
 class CacheEngine::Impl {
  public:
@@ -118,7 +65,7 @@ CacheEngine::~CacheEngine() = default;
 absl::StatusOr<std::unique_ptr<CacheEngine>> CacheEngine::Create(const EngineOptions& options,
                                                                  const Clock& clock,
                                                                  const EngineSeams& seams) {
-  if (Error error = Validate(options); !error.ok()) return ToStatus(error);
+  if (Error error = CheckOptions(options); !error.ok()) return ToStatus(error);
   return std::unique_ptr<CacheEngine>(
       new CacheEngine(std::make_unique<Impl>(options, clock, seams)));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cache_service/base/clock.h"
+#include "cache_service/base/error.h"
 #include "cache_service/engine/layer_groups.h"
 #include "cache_service/engine/types.h"
 
@@ -67,6 +68,12 @@ struct EngineOptions {
   uint32_t content_sample = 0;
   Duration max_pin = std::chrono::hours(24);
 };
+
+// Blocks that one sequence of max_sequence_tokens can hold at once, over all groups.
+uint64_t BlocksOfLongestSequence(const EngineOptions& options);
+
+// What CacheEngine::Create would refuse: INVALID_ARGUMENT naming the option and the numbers.
+Error CheckOptions(const EngineOptions& options);
 
 }  // namespace quire
 

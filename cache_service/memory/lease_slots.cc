@@ -13,6 +13,7 @@ absl::StatusOr<LeaseSlots::Grant> LeaseSlots::Take(uint64_t lease_number) {
   if (const auto it = slot_of_.find(lease_number); it != slot_of_.end()) return Grant{it->second};
   if (ended_before_grant_.erase(lease_number) > 0) return Grant{.slot = 0, .revoked = true};
   if (free_.empty()) {
+    refused_.insert(lease_number);
     return ToStatus(
         MakeError(Reason::kLimitExceeded, "every lease word is in use", {{"limit", count_}}));
   }
@@ -25,7 +26,7 @@ absl::StatusOr<LeaseSlots::Grant> LeaseSlots::Take(uint64_t lease_number) {
 std::optional<uint64_t> LeaseSlots::Release(uint64_t lease_number) {
   const auto it = slot_of_.find(lease_number);
   if (it == slot_of_.end()) {
-    ended_before_grant_.insert(lease_number);
+    if (refused_.erase(lease_number) == 0) ended_before_grant_.insert(lease_number);
     return std::nullopt;
   }
   const uint64_t slot = it->second;

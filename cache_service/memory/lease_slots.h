@@ -23,7 +23,8 @@ class LeaseSlots {
     bool revoked = false;
   };
 
-  // The lease's slot, a new one if it has none. Errors: LIMIT_EXCEEDED.
+  // The lease's slot, a new one if it has none. Errors: LIMIT_EXCEEDED; the lease is then released
+  // without a slot.
   absl::StatusOr<Grant> Take(uint64_t lease_number);
   // Frees the lease's slot and returns it; nothing if it has not been taken yet.
   std::optional<uint64_t> Release(uint64_t lease_number);
@@ -34,6 +35,7 @@ class LeaseSlots {
   absl::flat_hash_map<uint64_t, uint64_t> slot_of_;
   // A lease may end on one thread while another is about to grant its word.
   absl::flat_hash_set<uint64_t> ended_before_grant_;
+  absl::flat_hash_set<uint64_t> refused_;
 };
 
 }  // namespace quire

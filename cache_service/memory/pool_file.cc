@@ -1,17 +1,16 @@
 #include "cache_service/memory/pool_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
@@ -26,6 +25,13 @@ std::string ErrnoText(int error) { return std::generic_category().message(error)
 absl::Status FileError(const char* field, const std::string& path, int error) {
   return ToStatus(InvalidArgument(field, absl::StrCat(path, ": ", ErrnoText(error)),
                                   {{"path", path}, {"error", ErrnoText(error)}}));
+}
+
+absl::Status Damaged(const std::string& path, const std::string& how,
+                     std::vector<ErrorDetail> numbers = {}) {
+  numbers.insert(numbers.begin(), {"path", path});
+  return ToStatus(MakeError(Reason::kInvariantBroken, absl::StrCat("pool file ", path, ": ", how),
+                            std::move(numbers)));
 }
 
 uint64_t RoundUpToPage(uint64_t bytes) {
@@ -45,14 +51,13 @@ PoolFile::PoolFile(const PoolFileParams& params)
 
 absl::StatusOr<std::unique_ptr<PoolFile>> PoolFile::Create(const PoolFileParams& params) {
   std::unique_ptr<PoolFile> file(new PoolFile(params));
-  for (const auto step : {&PoolFile::Open, &PoolFile::TakeSpace, &PoolFile::MapControl}) {
+  for (const auto step : {&PoolFile::Open, &PoolFile::TakeSpace, &PoolFile::WriteFirstHeader}) {
     if (const absl::Status status = (file.get()->*step)(); !status.ok()) return status;
   }
   return file;
 }
 
 PoolFile::~PoolFile() {
-  if (control_ != nullptr) munmap(control_, blocks_offset_);
   if (visible_) unlink(params_.path.c_str());
   if (fd_ >= 0) close(fd_);
 }
@@ -79,7 +84,7 @@ absl::Status PoolFile::Open() {
 }
 
 absl::Status PoolFile::TakeSpace() {
-  const uint64_t needed = blocks_offset_ + params_.blocks_bytes;
+  const uint64_t needed = bytes();
   int error = EFBIG;
   if (params_.blocks_bytes < v1::kLockBase && needed < v1::kLockBase) {
     error = posix_fallocate(fd_, 0, static_cast<off_t>(needed));
@@ -94,32 +99,52 @@ absl::Status PoolFile::TakeSpace() {
       {{"needed_bytes", needed}, {"free_bytes", available}, {"path", params_.path}}));
 }
 
-absl::Status PoolFile::MapControl() {
-  void* base = mmap(nullptr, blocks_offset_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (base == MAP_FAILED) return FileError("memory_directory", params_.path, errno);
-  control_ = static_cast<std::byte*>(base);
-  const v1::PoolFileHeader header{.epoch = params_.epoch,
-                                  .rank = params_.rank,
-                                  .blocks_offset = blocks_offset_,
-                                  .lease_words_offset = LeaseWordOffset(0),
-                                  .lease_word_count = params_.lease_word_count};
-  std::memcpy(control_, &header, sizeof(header));
+absl::Status PoolFile::WriteFirstHeader() {
+  header_ = {.epoch = params_.epoch,
+             .rank = params_.rank,
+             .blocks_offset = blocks_offset_,
+             .lease_words_offset = LeaseWordOffset(0),
+             .lease_word_count = params_.lease_word_count};
+  return WriteHeader();
+}
+
+absl::Status PoolFile::WriteHeader() {
+  return Write(0, std::as_bytes(std::span<const v1::PoolFileHeader>(&header_, 1)));
+}
+
+absl::Status PoolFile::Write(uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return Damaged(params_.path, ErrnoText(put < 0 ? errno : EIO));
+    bytes = bytes.subspan(static_cast<size_t>(put));
+    offset += static_cast<uint64_t>(put);
+  }
   return absl::OkStatus();
 }
 
-void PoolFile::FixGeometry(const BlockGeometry& geometry) {
-  v1::PoolFileHeader header;
-  std::memcpy(&header, control_, sizeof(header));
-  header.layout_id = geometry.layout_id;
-  header.layout_version = geometry.layout_version;
-  header.block_bytes = geometry.block_bytes;
-  header.block_count = geometry.block_count;
-  std::memcpy(control_, &header, sizeof(header));
+absl::Status PoolFile::FixGeometry(const BlockGeometry& geometry) {
+  header_.layout_id = geometry.layout_id;
+  header_.layout_version = geometry.layout_version;
+  header_.block_bytes = geometry.block_bytes;
+  header_.block_count = geometry.block_count;
+  return WriteHeader();
 }
 
-void PoolFile::SetLeaseWord(uint64_t slot, uint64_t value) {
-  auto* word = reinterpret_cast<uint64_t*>(control_ + LeaseWordOffset(slot));
-  std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
+absl::Status PoolFile::SetLeaseWord(uint64_t slot, uint64_t value) {
+  return Write(LeaseWordOffset(slot), std::as_bytes(std::span<const uint64_t>(&value, 1)));
+}
+
+absl::Status PoolFile::Check() const {
+  struct stat info = {};
+  if (fstat(fd_, &info) != 0) return Damaged(params_.path, ErrnoText(errno));
+  const auto found = static_cast<uint64_t>(info.st_size);
+  if (info.st_nlink == 0) return Damaged(params_.path, "was removed while the server uses it");
+  if (found == bytes()) return absl::OkStatus();
+  return Damaged(params_.path,
+                 absl::StrCat("has ", found, " bytes instead of ", bytes(),
+                              "; somebody changed it while the server uses it"),
+                 {{"found_bytes", found}, {"expected_bytes", bytes()}});
 }
 
 bool PoolFile::IsLocked(uint64_t lease_number) const {
@@ -136,7 +161,7 @@ absl::Status PoolFile::Read(uint64_t offset, std::span<std::byte> out) const {
     const ssize_t got = pread(fd_, out.data() + done, out.size() - done,
                               static_cast<off_t>(blocks_offset_ + offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return FileError("memory_directory", params_.path, got < 0 ? errno : EIO);
+    if (got <= 0) return Damaged(params_.path, got < 0 ? ErrnoText(errno) : "is cut short");
     done += static_cast<size_t>(got);
   }
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cache_service/memory/pool_memory.h"
+#include "proto/quire/v1/pool_file.h"
 
 namespace quire {
 
@@ -30,8 +31,9 @@ struct PoolFileParams {
   uint64_t lease_word_count = 0;
 };
 
-// The file's space is taken when it is created; the file is unlinked on destruction. Only the
-// control pages are mapped here; block bytes are read by pread.
+// The file's space is taken when it is created; the file is unlinked on destruction. Nothing of it
+// is mapped here: whoever may write the file may also cut it short, and a mapping would then end
+// the process.
 class PoolFile {
  public:
   // Errors: INVALID_ARGUMENT naming memory_directory, memory_group or device_memory_bytes, with the
@@ -41,8 +43,13 @@ class PoolFile {
   PoolFile(const PoolFile&) = delete;
   PoolFile& operator=(const PoolFile&) = delete;
 
-  void FixGeometry(const BlockGeometry& geometry);
-  void SetLeaseWord(uint64_t slot, uint64_t value);
+  // Errors of both: INVARIANT_BROKEN if the file cannot be written. Half a lease word is never read
+  // as a good one, because only the number of the lease is.
+  absl::Status FixGeometry(const BlockGeometry& geometry);
+  absl::Status SetLeaseWord(uint64_t slot, uint64_t value);
+  // Errors: INVARIANT_BROKEN with the bytes expected and found if the file was cut short or
+  // removed.
+  absl::Status Check() const;
   // Whether any process holds the lock byte of the lease.
   bool IsLocked(uint64_t lease_number) const;
   absl::Status Read(uint64_t offset, std::span<std::byte> out) const;
@@ -59,13 +66,17 @@ class PoolFile {
   explicit PoolFile(const PoolFileParams& params);
   absl::Status Open();
   absl::Status TakeSpace();
-  absl::Status MapControl();
+  absl::Status WriteFirstHeader();
+  absl::Status WriteHeader();
+  absl::Status Write(uint64_t offset, std::span<const std::byte> bytes);
+
+  uint64_t bytes() const { return blocks_offset_ + params_.blocks_bytes; }
 
   PoolFileParams params_;
   uint64_t blocks_offset_;
   int fd_ = -1;
   bool visible_ = false;
-  std::byte* control_ = nullptr;
+  v1::PoolFileHeader header_;
 };
 
 }  // namespace quire

@@ -37,15 +37,21 @@ struct BlockGeometry {
 // Thread-safe.
 class PoolMemory : public MappingEvidence {
  public:
-  virtual void FixGeometry(const BlockGeometry& geometry) = 0;
+  // Errors: INVARIANT_BROKEN if it cannot be written.
+  virtual absl::Status FixGeometry(const BlockGeometry& geometry) = 0;
 
   // One grant per rank; the same ones again for a lease that has them. A lease that ended before it
-  // was granted gets words that read "revoked". Errors: LIMIT_EXCEEDED if every word is in use.
+  // was granted gets words that read "revoked". Errors: LIMIT_EXCEEDED if every word is in use,
+  // those of Check.
   virtual absl::StatusOr<std::vector<MemoryGrant>> Grant(uint64_t lease_number) = 0;
 
   // The lease's word reads "revoked" from now on. Every lease that ends is revoked once, and every
   // lease is granted once, in either order.
   virtual void Revoke(uint64_t lease_number) = 0;
+
+  // Whether every region is as it was made. Errors: INVARIANT_BROKEN naming a region that somebody
+  // cut short or removed.
+  virtual absl::Status Check() const = 0;
 
   // Bytes of a region, counted from block 0.
   virtual absl::Status Read(uint32_t rank, uint64_t offset, std::span<std::byte> out) const = 0;

@@ -43,18 +43,32 @@ absl::StatusOr<std::unique_ptr<ShmPoolMemory>> ShmPoolMemory::Create(const ShmOp
 ShmPoolMemory::ShmPoolMemory(std::vector<std::unique_ptr<PoolFile>> files, uint64_t lease_words)
     : files_(std::move(files)), slots_(lease_words) {}
 
-void ShmPoolMemory::FixGeometry(const BlockGeometry& geometry) {
-  for (const auto& file : files_) file->FixGeometry(geometry);
+absl::Status ShmPoolMemory::FixGeometry(const BlockGeometry& geometry) {
+  for (const auto& file : files_) {
+    if (absl::Status status = file->FixGeometry(geometry); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShmPoolMemory::Check() const {
+  for (const auto& file : files_) {
+    if (absl::Status status = file->Check(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<MemoryGrant>> ShmPoolMemory::Grant(uint64_t lease_number) {
   MutexLock lock(mutex_);
   const absl::StatusOr<LeaseSlots::Grant> slot = slots_.Take(lease_number);
   if (!slot.ok()) return slot.status();
+  if (absl::Status status = Check(); !status.ok()) return status;
   std::vector<MemoryGrant> grants;
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     PoolFile& file = *files_[rank];
-    if (!slot->revoked) file.SetLeaseWord(slot->slot, lease_number);
+    if (!slot->revoked) {
+      absl::Status status = file.SetLeaseWord(slot->slot, lease_number);
+      if (!status.ok()) return status;
+    }
     grants.push_back({.rank = rank,
                       .path = file.path(),
                       .blocks_offset = file.blocks_offset(),
@@ -70,7 +84,8 @@ void ShmPoolMemory::Revoke(uint64_t lease_number) {
   MutexLock lock(mutex_);
   const std::optional<uint64_t> slot = slots_.Release(lease_number);
   if (!slot.has_value()) return;
-  for (const auto& file : files_) file->SetLeaseWord(*slot, kRevokedWord);
+  // A word that cannot be written is in a file that was damaged, which Check reports.
+  for (const auto& file : files_) (void)file->SetLeaseWord(*slot, kRevokedWord);
 }
 
 absl::Status ShmPoolMemory::Read(uint32_t rank, uint64_t offset, std::span<std::byte> out) const {

@@ -30,9 +30,10 @@ class ShmPoolMemory final : public PoolMemory {
   // Removes the files that dead servers of this pool left, then creates its own.
   static absl::StatusOr<std::unique_ptr<ShmPoolMemory>> Create(const ShmOptions& options);
 
-  void FixGeometry(const BlockGeometry& geometry) override;
+  absl::Status FixGeometry(const BlockGeometry& geometry) override;
   absl::StatusOr<std::vector<MemoryGrant>> Grant(uint64_t lease_number) override;
   void Revoke(uint64_t lease_number) override;
+  absl::Status Check() const override;
   absl::Status Read(uint32_t rank, uint64_t offset, std::span<std::byte> out) const override;
 
   uint32_t ranks() const override { return static_cast<uint32_t>(files_.size()); }

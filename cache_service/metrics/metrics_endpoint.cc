@@ -3,8 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "cache_service/base/error.h"
+#include "cache_service/base/tcp_address.h"
 
 namespace quire {
 
@@ -13,10 +12,8 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Start(
   // The exposer reports a bad address or a port in use by an exception, which ends here.
   try {
     return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(address, std::move(collector)));
-  } catch (const std::exception& error) {
-    return ToStatus(InvalidArgument("metrics_address",
-                                    absl::StrCat("cannot listen on ", address, ": ", error.what()),
-                                    {{"address", address}}));
+  } catch (const std::exception&) {
+    return CannotListen("metrics_address", address);
   }
 }
 

@@ -103,9 +103,15 @@ AdminServiceImpl::Reactor* AdminServiceImpl::AuditPool(Context* context,
                                                        const v1::AuditPoolRequest* request,
                                                        v1::AuditPoolResponse* response) {
   return calls_.RunSlow(context, RpcMethod::kAuditPool, [=, this](const Caller&) -> absl::Status {
-    const auto engine = EngineOf(request->pool());
-    if (!engine.ok()) return engine.status();
-    if (*engine != nullptr) FillAudit((*engine)->Audit(request->content()), response);
+    const auto pool = pools_.Find(request->pool());
+    if (!pool.ok()) return pool.status();
+    AuditReport report;
+    if (CacheEngine* engine = (*pool)->engine()) report = engine->Audit(request->content());
+    if (const absl::Status memory = (*pool)->CheckMemory(); !memory.ok()) {
+      report.findings.insert(report.findings.begin(),
+                             {0, std::nullopt, "memory", std::string(memory.message())});
+    }
+    FillAudit(report, response);
     return absl::OkStatus();
   });
 }

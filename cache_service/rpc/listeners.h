@@ -11,12 +11,10 @@
 
 namespace quire {
 
-// Without files: no TLS. Errors: INVALID_ARGUMENT for tls_certificate or tls_key.
+// Without files: no TLS. Errors: INVALID_ARGUMENT for tls_certificate or tls_key: not readable, not
+// PEM, a key with a password, or not the key of the certificate.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TcpCredentials(
     const std::string& certificate_file, const std::string& key_file);
-
-// Errors: INVALID_ARGUMENT for tcp_address unless it is HOST:PORT.
-absl::Status CheckTcpAddress(const std::string& address);
 
 }  // namespace quire
 

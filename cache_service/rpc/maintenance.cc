@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 
 namespace quire {
 namespace {
@@ -26,12 +27,20 @@ Duration Maintenance::RunOnce() {
   const TimePoint now = clock_.Now();
   Duration sleep = kLongestSleep;
   for (const auto& pool : pools_.pools()) {
+    WatchMemory(*pool);
     if (CacheEngine* engine = pool->engine(); engine != nullptr) {
       const TimePoint next = engine->RunMaintenance();
       if (next < AddSaturating(now, sleep)) sleep = next - now;
     }
   }
   return std::max(sleep, kShortestSleep);
+}
+
+void Maintenance::WatchMemory(const Pool& pool) {
+  const absl::Status status = pool.CheckMemory();
+  if (status.ok() || !damaged_.insert(&pool).second) return;
+  std::cerr << "quire-server: pool " << pool.name() << ": " << status.message()
+            << "; attaches are refused, restart the server\n";
 }
 
 void Maintenance::Loop() {

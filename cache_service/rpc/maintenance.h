@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "absl/container/flat_hash_set.h"
 #include "cache_service/base/clock.h"
 #include "cache_service/base/mutex.h"
 #include "cache_service/rpc/pool_registry.h"
@@ -13,7 +14,8 @@
 namespace quire {
 
 // Every call applies what is due by itself; this thread serves those who do not call: leases of
-// dead workers, words in control pages, blocks in quarantine.
+// dead workers, words in control pages, blocks in quarantine. It also logs, once for each pool,
+// that somebody damaged its memory.
 class Maintenance {
  public:
   // A call may make something due earlier than the thread was told.
@@ -28,12 +30,15 @@ class Maintenance {
   void Loop();
   // Runs all engines; how long to sleep then.
   Duration RunOnce();
+  void WatchMemory(const Pool& pool);
 
   const PoolRegistry& pools_;
   const Clock& clock_;
   Mutex mutex_;
   std::condition_variable_any changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Only of the thread.
+  absl::flat_hash_set<const Pool*> damaged_;
   std::thread thread_;
 };
 

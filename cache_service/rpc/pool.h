@@ -13,21 +13,10 @@
 #include "cache_service/base/mutex.h"
 #include "cache_service/engine/cache_engine.h"
 #include "cache_service/memory/block_checksums.h"
-#include "cache_service/memory/pool_layout.h"
 #include "cache_service/memory/pool_memory.h"
+#include "cache_service/rpc/pool_plan.h"
 
 namespace quire {
-
-struct PoolOptions {
-  // Template: groups, block_bytes, layout_tag, and for shared memory block_count, come from the
-  // layout. max_sequence_tokens 0: 131072, or what the pool holds.
-  EngineOptions engine;
-  // Absent: the first attach decides.
-  std::optional<ModelShape> shape;
-  // Of each rank; only with shared memory.
-  uint64_t device_memory_bytes = 0;
-  uint32_t ranks = 1;
-};
 
 struct PoolAttachment {
   AttachResult lease;
@@ -49,30 +38,48 @@ class Pool final : public EngineObserver {
   const std::string& name() const { return options_.engine.pool_name; }
 
   // Null until the layout is known. Once given, both stay as they are.
-  CacheEngine* engine() const { return engine_ptr_.load(std::memory_order_acquire); }
+  CacheEngine* engine() const {
+    const Fixed* fixed = fixed_ptr_.load(std::memory_order_acquire);
+    return fixed == nullptr ? nullptr : fixed->engine.get();
+  }
 
   // Only after engine() was not null.
-  const PoolLayout& layout() const { return *layout_; }
+  const PoolLayout& layout() const { return fixed_ptr_.load(std::memory_order_acquire)->layout; }
 
-  // Fixes the layout if it is not known, which takes time for the engine's tables. Errors beside
-  // the engine's: LAYOUT_MISMATCH naming both layouts, DRAINING.
+  // The first attach that is granted fixes the layout, which takes time for the engine's tables;
+  // one that is refused leaves no trace. Errors beside the engine's: LAYOUT_MISMATCH naming both
+  // layouts, DRAINING.
   absl::StatusOr<PoolAttachment> Attach(const AttachParams& params,
                                         const std::optional<ModelShape>& shape);
 
   uint32_t StartDraining();
   EngineStats Stats() const;
+  // Whether the pool's memory is as it was made; errors as PoolMemory::Check.
+  absl::Status CheckMemory() const;
 
   void OnLeaseEnded(uint64_t lease_number) override;
 
  private:
+  // What follows from a layout.
+  struct Fixed {
+    PoolLayout layout;
+    std::unique_ptr<BlockChecksums> checksums;
+    std::unique_ptr<CacheEngine> engine;
+  };
+
   Pool(const PoolOptions& options, std::unique_ptr<PoolMemory> memory, const Clock& clock);
 
   bool has_memory() const { return options_.engine.memory == PoolMemoryKind::kShared; }
 
-  absl::Status CreateEngine(const EngineOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status FixLayout(const ModelShape& shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<EngineOptions> OptionsFor(const PoolLayout& layout) const;
-  absl::Status EnsureLayout(const AttachParams& params, const std::optional<ModelShape>& shape);
+  absl::StatusOr<std::unique_ptr<Fixed>> Build(const ModelShape& shape);
+  absl::Status WriteGeometry(const Fixed& fixed);
+  void Publish(std::unique_ptr<Fixed> fixed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<PoolAttachment> AttachFirst(const AttachParams& params,
+                                             const std::optional<ModelShape>& shape)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<PoolAttachment> AttachTo(CacheEngine& engine, const AttachParams& params);
+  absl::Status CheckRequest(const AttachParams& params,
+                            const std::optional<ModelShape>& shape) const;
   absl::Status CheckLayout(const ModelShape& shape) const;
 
   const PoolOptions options_;
@@ -81,11 +88,9 @@ class Pool final : public EngineObserver {
 
   mutable Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  // Written once, before engine_ptr_.
-  std::unique_ptr<PoolLayout> layout_;
-  std::unique_ptr<BlockChecksums> checksums_;
-  std::unique_ptr<CacheEngine> engine_;
-  std::atomic<CacheEngine*> engine_ptr_{nullptr};
+  // Written once, before fixed_ptr_.
+  std::unique_ptr<Fixed> fixed_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<const Fixed*> fixed_ptr_{nullptr};
 };
 
 }  // namespace quire

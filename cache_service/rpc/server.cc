@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
+#include "cache_service/base/tcp_address.h"
 #include "cache_service/metrics/collector.h"
 #include "cache_service/rpc/listeners.h"
 #include "cache_service/rpc/status_convert.h"
@@ -20,12 +21,12 @@ namespace {
 // Health watchers never end by themselves; everything else does within this.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
 
-absl::Status CannotListen(const ServerOptions& options) {
-  const std::string where = absl::StrCat(options.unix_socket, " ", options.tcp_address);
-  return ToStatus(InvalidArgument(
-      options.tcp_address.empty() ? "unix_socket" : "tcp_address",
-      absl::StrCat("cannot listen on ", where, ": in use, not of this machine, or a bad key"),
-      {{"unix_socket", options.unix_socket}, {"tcp_address", options.tcp_address}}));
+// The socket is claimed and TLS is read by now, so that the TCP address is the likely cause.
+absl::Status CannotBind(const ServerOptions& options) {
+  if (!options.tcp_address.empty()) return CannotListen("tcp_address", options.tcp_address);
+  return ToStatus(InvalidArgument("unix_socket",
+                                  absl::StrCat("cannot listen on ", options.unix_socket),
+                                  {{"path", options.unix_socket}}));
 }
 
 grpc::Status DrainingStatus() {
@@ -36,6 +37,8 @@ grpc::Status DrainingStatus() {
 absl::StatusOr<std::unique_ptr<Pool>> CreatePool(PoolSetup setup, const Clock& clock) {
   // The maintenance thread beats; a longer gap is a pause of the whole process.
   setup.pool.engine.heartbeat = Maintenance::kLongestSleep;
+  // Before any file is made.
+  if (absl::Status status = CheckPool(setup.pool); !status.ok()) return status;
   std::unique_ptr<PoolMemory> memory;
   if (setup.pool.engine.memory == PoolMemoryKind::kShared) {
     ShmOptions options = setup.memory;
@@ -130,14 +133,15 @@ absl::Status Server::Listen() {
     builder.AddListeningPort(socket_->address(), grpc::InsecureServerCredentials());
   }
   if (!options_.tcp_address.empty()) {
-    if (absl::Status status = CheckTcpAddress(options_.tcp_address); !status.ok()) return status;
+    const absl::Status status = CheckTcpAddress("tcp_address", options_.tcp_address);
+    if (!status.ok()) return status;
     auto credentials = TcpCredentials(options_.tls_certificate, options_.tls_key);
     if (!credentials.ok()) return credentials.status();
     builder.AddListeningPort(options_.tcp_address, *credentials, &tcp_port_);
   }
   PrivateUmask guard;
   grpc_server_ = builder.BuildAndStart();
-  if (grpc_server_ == nullptr) return CannotListen(options_);
+  if (grpc_server_ == nullptr) return CannotBind(options_);
   return socket_ == nullptr ? absl::OkStatus() : socket_->SetMode(options_.unix_socket_mode);
 }
 

@@ -9,16 +9,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cache_service/base/error.h"
 
 namespace quire {
 
 // Holds an exclusive lock on "PATH.lock" while it lives. gRPC by itself would let a second server
-// take the path away from the first. The lock file stays: removing it would let two servers hold
-// locks on two files of the same name.
+// take the path away from the first. An orderly end removes the lock file while the lock is held;
+// who waits for it or opened it before finds that the name is gone and makes a new file.
 class UnixSocket {
  public:
   // The kernel's limit, without the final zero byte.
   static constexpr size_t kMaxPathBytes = 107;
+
+  static Error PathTooLong(const std::string& path);
 
   // Creates the folder with mode 0700 if it is absent and removes the socket of a dead server.
   // Errors: INVALID_ARGUMENT for unix_socket: path too long, folder not writable or of another

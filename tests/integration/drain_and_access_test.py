@@ -112,14 +112,21 @@ class AccessTest(WorkerTestCase):
             self.assertEqual(error_info(refused.exception).domain, "quire")
         self.assertEqual(len(client.call(ADMIN, "ListPools", token="admin-token-01234").pools), 1)
 
-    @unittest.skipIf(shutil.which("openssl") is None, "no openssl program to make a certificate")
-    def test_tcp_with_tls(self):
-        certificate, key = self.path("certificate"), self.path("key")
+    def make_certificate(self, certificate, key):
+        """False where there is no program to make one."""
+        if shutil.which("openssl") is None:
+            return False
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
              "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
              "-days", "1", "-keyout", key, "-out", certificate],
             check=True, capture_output=True, timeout=60)
+        return True
+
+    def test_tcp_with_tls(self):
+        certificate, key = self.path("certificate"), self.path("key")
+        if not self.make_certificate(certificate, key):
+            self.skipTest("no openssl program to make a certificate")
         server = self.start("--tcp_address=localhost:0", f"--tls_certificate={certificate}",
                             f"--tls_key={key}")
         with open(certificate, "rb") as file:
@@ -127,15 +134,27 @@ class AccessTest(WorkerTestCase):
         self.addCleanup(client.close)
         self.assertEqual(len(client.call(ADMIN, "ListPools").pools), 1)
 
-    def test_bad_key_is_refused(self):
-        for name in ("certificate", "key"):
+    def refused_pair(self, certificate, key, text):
+        for more in ((), ("--check_config",)):
+            result = run_server(*self.flags("--tcp_address=127.0.0.1:0",
+                                            f"--tls_certificate={certificate}",
+                                            f"--tls_key={key}", *more))
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(text, result.stderr)
+            self.assertFalse(os.path.exists(self.socket))
+
+    def test_files_that_are_no_pem_are_named(self):
+        for name in ("certificate", "key", "other-key"):
             with open(self.path(name), "w", encoding="utf-8") as file:
                 file.write("not a PEM file\n")
-        result = run_server(*self.flags(
-            "--tcp_address=127.0.0.1:0", f"--tls_certificate={self.path('certificate')}",
-            f"--tls_key={self.path('key')}"))
-        self.assertNotEqual(result.returncode, 0)
-        self.assertFalse(os.path.exists(self.socket))
+        certificate, key = self.path("certificate"), self.path("key")
+        self.refused_pair(certificate, key, "tls_certificate: " + certificate)
+        self.refused_pair("/nowhere", key, "tls_certificate: /nowhere: cannot be read")
+        if not self.make_certificate(certificate, key):
+            self.skipTest("no openssl program to make a certificate")
+        self.refused_pair(certificate, certificate, "tls_key: " + certificate)
+        self.make_certificate(self.path("other"), self.path("other-key"))
+        self.refused_pair(certificate, self.path("other-key"), "is not the key of")
 
 
 if __name__ == "__main__":

@@ -46,8 +46,50 @@ class OptionsTest(ServerTestCase):
                 self.refused(BAD_OPTION, name, flag)
 
     def test_unknown_flags_and_words_are_refused(self):
-        self.assertNotEqual(run_server("--no_such_flag=1").returncode, 0)
-        self.assertEqual(run_server("word").returncode, BAD_OPTION)
+        for flag in ("--no_such_flag=1", "--no_such_flag", "--nocheck_heath", "word",
+                     "--check_config=maybe", "--block_tokens"):
+            with self.subTest(flag):
+                self.refused(BAD_OPTION, flag.split("=")[0], flag)
+
+    def test_refusals_say_the_numbers(self):
+        long_path = f"{self.folder}/{'s' * 107}"
+        for flag, numbers in (("--block_tokens=17", ("17", "256")), ("--ranks=1025", ("1024",)),
+                              ("--max_message_bytes=100", ("100", "4096", "1073741824")),
+                              (f"--unix_socket={long_path}", (str(len(long_path)), "107")),
+                              ("--max_leases=70000", ("70000", "65000")),
+                              ("--default_lease=11m", ("660 s", "600 s")),
+                              ("--watermark=1.5", ("1.5",))):
+            for more in ((), ("--check_config",)):
+                with self.subTest(flag, more=more):
+                    result = run_server(*self.flags(flag, *more))
+                    self.assertEqual(result.returncode, BAD_OPTION)
+                    self.assertIn(flag[2:].split("=")[0], result.stderr)
+                    for number in numbers:
+                        self.assertIn(number, result.stderr)
+
+    def test_a_zero_that_is_given_is_not_the_default(self):
+        for name in ("block_tokens", "ranks", "device_memory_bytes", "max_sequence_tokens",
+                     "max_message_bytes", "max_steps_in_flight", "max_operations_per_step",
+                     "max_sequences_per_worker", "max_leases", "default_lease", "max_lease",
+                     "retry_interval"):
+            with self.subTest(name):
+                self.refused(BAD_OPTION, name, "--check_config", f"--{name}=0")
+        self.refused(BAD_OPTION, "block_count", "--memory=worker", "--block_count=0",
+                     "--device_memory_bytes=")
+        for name in ("watermark", "window_slack_tokens", "max_pins", "content_checks_per_run",
+                     "content_sample", "stream_grace", "fence_timeout", "drain_deadline"):
+            with self.subTest(name):
+                result = run_server(*self.flags("--check_config", f"--{name}=0"))
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_zero_flag_wins_over_the_file(self):
+        config = self.path("config")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("pools { watermark: 0.5 }\n")
+        shown = run_server(f"--unix_socket={self.socket}", "--check_config", "--watermark=0",
+                           f"--config_file={config}")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertNotIn("watermark", shown.stdout)
 
     def test_flag_wins_over_variable_over_file(self):
         config = self.path("config")
@@ -89,15 +131,26 @@ class StartTest(ServerTestCase):
         result = run_server(*self.flags(*flags))
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(text, result.stderr)
-        self.assertEqual(self.pool_files(), [])
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_pool_too_small_for_one_sequence(self):
-        self.refused("cannot hold one sequence of 41", f"--layout={LAYOUT}", "--block_tokens=4",
-                     "--device_memory_bytes=40KiB", "--max_sequence_tokens=41")
+        sizes = ((f"--layout={LAYOUT}", "--block_tokens=4", "--device_memory_bytes=40KiB"),
+                 # Before a worker tells the layout, the smallest blocks there are count.
+                 ("--block_tokens=4", "--device_memory_bytes=40KiB"),
+                 ("--block_tokens=4", "--memory=worker", "--block_count=10",
+                  "--device_memory_bytes="))
+        for size in sizes:
+            for more in ((), ("--check_config",)):
+                with self.subTest(size, more=more):
+                    self.refused("cannot hold one sequence of 41 tokens, which needs 11", *size,
+                                 "--max_sequence_tokens=41", *more)
+            shown = run_server(*self.flags(*size, "--max_sequence_tokens=40", "--check_config"))
+            self.assertEqual(shown.returncode, 0, shown.stderr)
 
     def test_pool_without_one_block(self):
-        self.refused("device_memory_bytes", f"--layout={LAYOUT}", "--block_tokens=4",
-                     "--device_memory_bytes=4095")
+        for layout in ((), (f"--layout={LAYOUT}",)):
+            self.refused("device_memory_bytes", *layout, "--block_tokens=4",
+                         "--device_memory_bytes=4095")
 
     def test_full_memory_folder(self):
         self.refused("device_memory_bytes", "--device_memory_bytes=1000TiB")
@@ -128,7 +181,17 @@ class StartTest(ServerTestCase):
         self.socket = self.path("t")
         result = run_server(*self.flags(f"--metrics_address=127.0.0.1:{first.port('metrics')}"))
         self.assertEqual(result.returncode, COULD_NOT_START)
-        self.assertIn("metrics_address", result.stderr)
+        self.assertIn(f"metrics_address: cannot listen on 127.0.0.1:{first.port('metrics')}: "
+                      "Address already in use", result.stderr)
+
+    def test_tcp_port_in_use(self):
+        first = self.start("--tcp_address=127.0.0.1:0")
+        self.socket = self.path("t")
+        result = run_server(*self.flags(f"--tcp_address=127.0.0.1:{first.port('tcp')}"))
+        self.assertEqual(result.returncode, COULD_NOT_START)
+        self.assertIn(f"tcp_address: cannot listen on 127.0.0.1:{first.port('tcp')}: "
+                      "Address already in use", result.stderr)
+        self.assertFalse(os.path.exists(self.socket))
 
 
 class LifeTest(ServerTestCase):
@@ -148,8 +211,8 @@ class LifeTest(ServerTestCase):
                 self.assertEqual(len(self.pool_files()), 1)
                 server.signal(number)
                 self.assertEqual(server.wait(), 0)
-                self.assertEqual(self.pool_files(), [])
-                self.assertFalse(os.path.exists(self.socket))
+                # Neither pool files, socket nor lock file.
+                self.assertEqual(os.listdir(self.folder), [])
 
     def test_killed_server_is_followed_by_a_clean_one(self):
         first = self.start()
@@ -171,11 +234,39 @@ class LifeTest(ServerTestCase):
             self.assertEqual(info.st_mode & 0o777, 0o640)
             self.assertGreaterEqual(info.st_blocks * 512, 1 << 20)
 
-    def test_health_probe(self):
-        self.assertNotEqual(
-            run_server("--check_health", f"--unix_socket={self.socket}").returncode, 0)
-        self.start()
-        self.assertEqual(run_server("--check_health", f"--unix_socket={self.socket}").returncode, 0)
+    def test_a_pool_file_cut_short_is_reported_and_survived(self):
+        server = self.start()
+        os.truncate(self.path(self.pool_files()[0]), 5000)
+        line = server.process.stdout.readline()
+        self.assertIn("has 5000 bytes instead of", line)
+        self.assertEqual(self.health(), 0)
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        # Once, not at each look.
+        self.assertNotIn("instead of", server.output[-1])
+
+    def health(self, *more):
+        return run_server("--check_health", f"--unix_socket={self.socket}", *more).returncode
+
+    def test_health_probe_needs_a_server(self):
+        self.assertEqual(self.health(), 1)
+        self.assertEqual(self.health("--unix_socket=none", "--tcp_address=127.0.0.1:0"), BAD_OPTION)
+        server = self.start()
+        self.assertEqual(self.health(), 0)
+        server.signal(signal.SIGKILL)
+        server.wait()
+        self.assertEqual(self.health(), 1)
+
+    def test_health_probe_does_not_wait_for_a_server_that_hangs(self):
+        server = self.start()
+        server.signal(signal.SIGSTOP)
+        start = time.monotonic()
+        self.assertEqual(self.health(), 1)
+        self.assertLess(time.monotonic() - start, 20)
+        server.signal(signal.SIGCONT)
+        deadline = time.monotonic() + 30
+        while self.health() != 0:
+            self.assertLess(time.monotonic(), deadline)
 
 
 class MetricsTest(ServerTestCase):

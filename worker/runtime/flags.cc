@@ -1,13 +1,15 @@
 #include "worker/runtime/flags.h"
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
-#include "absl/flags/usage_config.h"
+#include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cache_service/base/command_line.h"
 
 ABSL_FLAG(std::string, workload, "chat",
           "chat, samples, beam, trace or prefill-decode (chat in two processes).");
@@ -212,20 +214,31 @@ absl::Status ReadLimits(WorkerOptions& options) {
   return absl::OkStatus();
 }
 
+[[noreturn]] void PrintHelp() {
+  std::printf(
+      "quire-worker: runs a transformer over block tables of a Quire server.\n\n"
+      "  quire-worker --server=unix:/tmp/quire.sock --workload=chat --seconds=20 --verify\n\n");
+  std::map<std::string, const absl::CommandLineFlag*> flags;
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (absl::StrContains(flag->Filename(), "worker/runtime/")) flags[std::string(name)] = flag;
+  }
+  for (const auto& [name, flag] : flags) {
+    std::printf("  --%-20s %s Default: \"%s\".\n", name.c_str(), flag->Help().c_str(),
+                flag->DefaultValue().c_str());
+  }
+  std::printf(
+      "\nExit codes: 0 all requests finished and verified, 1 something failed, 2 bad option.\n");
+  std::exit(0);
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerOptions> ParseFlags(int argc, char** argv) {
-  absl::SetProgramUsageMessage(
-      "runs a transformer over block tables of a Quire server.\n\n"
-      "  quire-worker --server=unix:/tmp/quire.sock --workload=chat --seconds=20 --verify");
-  absl::FlagsUsageConfig usage;
-  usage.contains_helpshort_flags = usage.contains_help_flags = [](auto file) {
-    return absl::StrContains(file, "worker/runtime/");
-  };
-  absl::SetFlagsUsageConfig(usage);
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  if (rest.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("unexpected argument ", rest[1]));
+  if (HasWord(argc, argv, "help") || HasWord(argc, argv, "h")) PrintHelp();
+  const absl::StatusOr<std::vector<std::string>> words = SetFlags(argc, argv);
+  if (!words.ok()) return words.status();
+  if (!words->empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument ", words->front()));
   }
   WorkerOptions options;
   for (auto read : {ReadModel, ReadClient, ReadScheduler, ReadLoad, ReadLimits}) {

@@ -33,7 +33,8 @@ struct WorkerOptions {
   int prefill_fd = -1;
 };
 
-// Parses and checks; INVALID_ARGUMENT names the flag. Ends the process for --help.
+// Parses and checks; INVALID_ARGUMENT names the flag, unknown ones included. Ends the process for
+// --help.
 absl::StatusOr<WorkerOptions> ParseFlags(int argc, char** argv);
 
 }  // namespace quire::runtime

@@ -1,6 +1,7 @@
 #include "cache_service/memory/pool_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 namespace quire {
 namespace {
 
+using testing::HasReason;
 using testing::IsInvalid;
 using testing::IsOk;
 using testing::TempFolder;
@@ -53,8 +55,9 @@ class PoolFileTest : public ::testing::Test {
 TEST_F(PoolFileTest, DescribesItselfAndIsFullyAllocated) {
   const auto file = PoolFile::Create(Params());
   ASSERT_THAT(file, IsOk());
-  (*file)->FixGeometry(
-      {.layout_id = 77, .layout_version = 1, .block_bytes = 4096, .block_count = 3});
+  ASSERT_THAT((*file)->FixGeometry(
+                  {.layout_id = 77, .layout_version = 1, .block_bytes = 4096, .block_count = 3}),
+              IsOk());
   const auto header = ReadAt<v1::PoolFileHeader>((*file)->path(), 0);
   EXPECT_EQ(header.magic, v1::kPoolFileMagic);
   EXPECT_EQ(header.version, v1::kPoolFileVersion);
@@ -85,9 +88,9 @@ TEST_F(PoolFileTest, TakesModeOnPurposeWhateverTheUmask) {
 TEST_F(PoolFileTest, LeaseWordIsSeenByWhoeverReadsTheFile) {
   const auto file = PoolFile::Create(Params());
   ASSERT_THAT(file, IsOk());
-  (*file)->SetLeaseWord(2, 41);
+  ASSERT_THAT((*file)->SetLeaseWord(2, 41), IsOk());
   EXPECT_EQ(ReadAt<uint64_t>((*file)->path(), PoolFile::LeaseWordOffset(2)), 41u);
-  (*file)->SetLeaseWord(2, 0);
+  ASSERT_THAT((*file)->SetLeaseWord(2, 0), IsOk());
   EXPECT_EQ(ReadAt<uint64_t>((*file)->path(), PoolFile::LeaseWordOffset(2)), 0u);
 }
 
@@ -124,6 +127,45 @@ TEST_F(PoolFileTest, ReadsBlockBytesAndNothingBeyond) {
   EXPECT_EQ(std::memcmp(bytes.data(), "kv", 2), 0);
   EXPECT_THAT((*file)->Read(3 * 4096 - 1, bytes), IsInvalid("offset"));
   EXPECT_THAT((*file)->Read(UINT64_MAX, bytes), IsInvalid("offset"));
+}
+
+TEST_F(PoolFileTest, AMappingSeesTheLeaseWordChange) {
+  const auto file = PoolFile::Create(Params());
+  ASSERT_THAT(file, IsOk());
+  const int fd = open((*file)->path().c_str(), O_RDONLY);
+  void* page = mmap(nullptr, 8192, PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  ASSERT_NE(page, MAP_FAILED);
+  const auto* word = reinterpret_cast<const volatile uint64_t*>(static_cast<const char*>(page) +
+                                                                PoolFile::LeaseWordOffset(3));
+  EXPECT_EQ(*word, 0u);
+  ASSERT_THAT((*file)->SetLeaseWord(3, 7), IsOk());
+  EXPECT_EQ(*word, 7u);
+  munmap(page, 8192);
+}
+
+TEST_F(PoolFileTest, CutShortItIsReportedAndNeverTouchedThroughAMapping) {
+  const auto file = PoolFile::Create(Params());
+  ASSERT_THAT(file, IsOk());
+  ASSERT_THAT((*file)->Check(), IsOk());
+  for (const off_t size : {off_t{0}, off_t{4096}, off_t{8192}, off_t{8192 + 3 * 4096 - 1}}) {
+    ASSERT_EQ(truncate((*file)->path().c_str(), size), 0);
+    const absl::Status cut = (*file)->Check();
+    ASSERT_THAT(cut, HasReason(Reason::kInvariantBroken));
+    EXPECT_EQ(FromStatus(cut).Detail("found_bytes"), std::to_string(size));
+    EXPECT_EQ(FromStatus(cut).Detail("expected_bytes"), std::to_string(8192 + 3 * 4096));
+    std::array<std::byte, 4096> bytes{};
+    EXPECT_THAT((*file)->Read(2 * 4096, bytes), HasReason(Reason::kInvariantBroken));
+    EXPECT_THAT((*file)->SetLeaseWord(2, 41), IsOk());
+    EXPECT_THAT((*file)->FixGeometry({}), IsOk());
+  }
+}
+
+TEST_F(PoolFileTest, RemovedByOthersItIsReported) {
+  const auto file = PoolFile::Create(Params());
+  ASSERT_THAT(file, IsOk());
+  ASSERT_EQ(unlink((*file)->path().c_str()), 0);
+  EXPECT_THAT((*file)->Check(), HasReason(Reason::kInvariantBroken));
 }
 
 TEST_F(PoolFileTest, IsGoneWithItsOwner) {

@@ -1,5 +1,7 @@
 #include "cache_service/rpc/pool.h"
 
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "cache_service/memory/shm_pool_memory.h"
@@ -103,6 +105,44 @@ TEST_F(PoolTest, RefusedFirstAttachFixesNothing) {
   EXPECT_THAT((*pool)->Attach(Worker(), shape), IsInvalid("device_memory_bytes"));
   EXPECT_EQ((*pool)->engine(), nullptr);
   EXPECT_THAT((*pool)->Attach(Worker(), Shape()), IsOk());
+}
+
+// The header page of the pool's file, as others see it.
+std::string HeaderPage(const std::string& path) {
+  std::string page(4096, '\0');
+  std::ifstream(path, std::ios::binary).read(page.data(), 4096);
+  return page;
+}
+
+TEST_F(PoolTest, AFirstAttachThatTheEngineRefusesLeavesNoTrace) {
+  const auto pool = Create();
+  const std::string path = folder_.File(folder_.Names().at(0));
+  const std::string before = HeaderPage(path);
+  AttachParams nameless = Worker("");
+  EXPECT_THAT((*pool)->Attach(nameless, Shape()), IsInvalid("worker"));
+  AttachParams impatient = Worker();
+  impatient.lease_duration = Duration::zero();
+  EXPECT_THAT((*pool)->Attach(impatient, Shape()), IsInvalid("lease_duration"));
+  EXPECT_EQ((*pool)->engine(), nullptr);
+  EXPECT_EQ(HeaderPage(path), before);
+  // Another layout is free to come first.
+  ModelShape other = Shape();
+  other.dtype = kernels::DType::kF16;
+  other.kv_heads = 4;
+  const auto attachment = (*pool)->Attach(Worker(), other);
+  ASSERT_THAT(attachment, IsOk());
+  EXPECT_EQ(attachment->grants[0].lease_word, 1u);
+  EXPECT_NE(HeaderPage(path), before);
+}
+
+TEST_F(PoolTest, DamagedMemoryRefusesAttachesAndSaysWhy) {
+  const auto pool = Create();
+  const std::string path = folder_.File(folder_.Names().at(0));
+  EXPECT_THAT((*pool)->CheckMemory(), IsOk());
+  std::filesystem::resize_file(path, 5000);
+  EXPECT_THAT((*pool)->CheckMemory(), HasReason(Reason::kInvariantBroken));
+  EXPECT_THAT((*pool)->Attach(Worker(), Shape()), HasReason(Reason::kInvariantBroken));
+  EXPECT_EQ((*pool)->engine(), nullptr);
 }
 
 TEST_F(PoolTest, LayoutIsRequiredToMapButNotToLook) {

@@ -5,9 +5,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -38,6 +41,41 @@ TEST(UnixSocketTest, OneOwnerAtATime) {
   EXPECT_THAT(UnixSocket::Claim(path), IsInvalid("unix_socket"));
   first->reset();
   EXPECT_THAT(UnixSocket::Claim(path), IsOk());
+}
+
+TEST(UnixSocketTest, AnOrderlyEndLeavesNothing) {
+  const TempFolder folder;
+  { ASSERT_THAT(UnixSocket::Claim(folder.File("s")), IsOk()); }
+  EXPECT_TRUE(folder.Names().empty());
+}
+
+TEST(UnixSocketTest, ALockFileLeftByAKillDoesNotMatter) {
+  const TempFolder folder;
+  std::ofstream(folder.File("s.lock")) << "";
+  EXPECT_THAT(UnixSocket::Claim(folder.File("s")), IsOk());
+}
+
+// Whoever opened the lock file before its owner removed it must not believe in that lock.
+TEST(UnixSocketTest, ManyClaimersAndNeverTwoOwners) {
+  const TempFolder folder;
+  std::atomic<int> owners{0};
+  std::atomic<int> claims{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < 300; ++round) {
+          auto socket = UnixSocket::Claim(folder.File("s"));
+          if (!socket.ok()) continue;
+          EXPECT_EQ(++owners, 1);
+          ++claims;
+          --owners;
+        }
+      });
+    }
+  }
+  EXPECT_GT(claims, 0);
+  EXPECT_TRUE(folder.Names().empty());
 }
 
 TEST(UnixSocketTest, SecondClaimLeavesTheFirstSocketAlone) {

@@ -21,6 +21,7 @@ ProgramResult Worker(std::vector<std::string> flags) {
 
 TEST(ProgramTest, HelpNamesTheWorkloads) {
   const ProgramResult help = Worker({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.output, HasSubstr("chat, samples, beam"));
   EXPECT_THAT(help.output, HasSubstr("--verify"));
 }
@@ -33,7 +34,11 @@ TEST(ProgramTest, WrongFlagsAreNamed) {
                                                        {"--admission=none", "--admission"},
                                                        {"--workload=trace", "--trace"},
                                                        {"--users=0", "--users"},
-                                                       {"extra", "extra"}};
+                                                       {"extra", "extra"},
+                                                       {"--no_such_flag=1", "--no_such_flag"},
+                                                       {"--users=many", "--users"},
+                                                       {"--verify=maybe", "--verify"},
+                                                       {"--json", "--json"}};
   for (const auto& [flag, message] : cases) {
     const ProgramResult result = Worker({flag});
     EXPECT_EQ(result.exit_code, 2) << flag;

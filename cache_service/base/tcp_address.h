@@ -1,0 +1,21 @@
+// Addresses to listen on, HOST:PORT, and what is wrong with them.
+#ifndef QUIRE_CACHE_SERVICE_BASE_TCP_ADDRESS_H_
+#define QUIRE_CACHE_SERVICE_BASE_TCP_ADDRESS_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace quire {
+
+// Errors: INVALID_ARGUMENT for `field` unless the address is HOST:PORT or [IPV6]:PORT.
+absl::Status CheckTcpAddress(std::string_view field, const std::string& address);
+
+// INVALID_ARGUMENT for `field`: why a library that says little could not listen there, found out by
+// trying once more.
+absl::Status CannotListen(std::string_view field, const std::string& address);
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_BASE_TCP_ADDRESS_H_
