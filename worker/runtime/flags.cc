@@ -31,6 +31,8 @@ ABSL_FLAG(uint64_t, requests, 0, "Stop after this many requests. 0: no limit.");
 ABSL_FLAG(bool, verify, false,
           "Compute every request again without sharing and compare tokens and logits.");
 ABSL_FLAG(std::string, json, "", "Write the summary to this file.");
+ABSL_FLAG(std::string, texts, "",
+          "Append each finished request with its text to this file, a line of JSON each.");
 ABSL_FLAG(bool, progress, true, "Show a progress line.");
 
 ABSL_FLAG(int32_t, layers, 4, "Layers of the model.");
@@ -55,6 +57,8 @@ ABSL_FLAG(uint32_t, steps_in_flight, 4, "Unanswered steps, at most.");
 ABSL_FLAG(uint32_t, drafts, 0, "Tokens proposed per launch by prompt lookup.");
 
 ABSL_FLAG(uint64_t, seed, 1, "Seed of the workload.");
+ABSL_FLAG(uint64_t, prompts_seed, 0,
+          "Seed of the system prompts, equal for workers that share them. 0: the seed.");
 ABSL_FLAG(double, temperature, 0.7, "Sampling temperature. 0: greedy.");
 ABSL_FLAG(uint32_t, users, 8, "Users of chat; requests at once of the others.");
 ABSL_FLAG(uint32_t, prompts, 3, "Different system prompts.");
@@ -170,6 +174,7 @@ absl::Status ReadLoad(WorkerOptions& options) {
   WorkloadOptions& load = options.load;
   load.vocabulary = static_cast<uint32_t>(options.model.vocabulary);
   load.seed = absl::GetFlag(FLAGS_seed);
+  load.prompts_seed = absl::GetFlag(FLAGS_prompts_seed);
   load.temperature = static_cast<float>(absl::GetFlag(FLAGS_temperature));
   load.users = absl::GetFlag(FLAGS_users);
   load.prompts = absl::GetFlag(FLAGS_prompts);
@@ -211,6 +216,7 @@ absl::Status ReadLimits(WorkerOptions& options) {
   options.verify = absl::GetFlag(FLAGS_verify);
   options.progress = absl::GetFlag(FLAGS_progress);
   options.json_file = absl::GetFlag(FLAGS_json);
+  options.texts_file = absl::GetFlag(FLAGS_texts);
   return absl::OkStatus();
 }
 

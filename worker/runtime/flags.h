@@ -25,6 +25,8 @@ struct WorkerOptions {
   bool verify = false;
   bool progress = true;
   std::string json_file;
+  // Empty: none.
+  std::string texts_file;
   // Trace workload.
   std::string trace_file;
   bool trace_without_model = false;

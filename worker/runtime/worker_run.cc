@@ -13,6 +13,7 @@
 #include "worker/runtime/runner.h"
 #include "worker/runtime/scheduler.h"
 #include "worker/runtime/server_notice_text.h"
+#include "worker/runtime/text_log.h"
 #include "worker/runtime/trace.h"
 #include "worker/runtime/verifier.h"
 #include "worker/runtime/workload.h"
@@ -35,6 +36,14 @@ std::unique_ptr<Workload> MakeWorkload(const WorkerOptions& options, Trace trace
     return MakeTrace(std::move(trace), options.load, options.trace_scale);
   }
   return MakeChat(options.load);
+}
+
+absl::StatusOr<std::unique_ptr<Workload>> WithTexts(const WorkerOptions& options,
+                                                    std::unique_ptr<Workload> workload) {
+  if (options.texts_file.empty()) return workload;
+  absl::StatusOr<std::unique_ptr<TextLog>> log = TextLog::Open(options.texts_file);
+  if (!log.ok()) return log.status();
+  return std::make_unique<LoggedWorkload>(std::move(workload), *std::move(log));
 }
 
 absl::Status VerifyAll(const WorkerOptions& options, const std::vector<RequestResult>& results,
@@ -94,7 +103,9 @@ absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPr
   options.load.clock = &clock;
   auto scheduler = Scheduler::Create(**client, **model, options.scheduler, clock);
   if (!scheduler.ok()) return scheduler.status();
-  std::unique_ptr<Workload> workload = MakeWorkload(options, *std::move(trace));
+  auto made = WithTexts(options, MakeWorkload(options, *std::move(trace)));
+  if (!made.ok()) return made.status();
+  std::unique_ptr<Workload> workload = *std::move(made);
   auto prefill = StartPrefill(options, argv, **scheduler, workload);
   if (!prefill.ok()) return prefill.status();
 

@@ -26,7 +26,9 @@ class TokenSource {
   std::uniform_int_distribution<TokenId> token_;
 };
 
-std::vector<std::vector<TokenId>> Prompts(TokenSource& source, const WorkloadOptions& options) {
+std::vector<std::vector<TokenId>> Prompts(TokenSource& own, const WorkloadOptions& options) {
+  TokenSource common(options.prompts_seed, options.vocabulary);
+  TokenSource& source = options.prompts_seed == 0 ? own : common;
   std::vector<std::vector<TokenId>> prompts(options.prompts);
   for (auto& prompt : prompts) prompt = source.Text(options.prompt_tokens);
   return prompts;

@@ -33,6 +33,8 @@ struct WorkloadOptions {
   uint32_t vocabulary = 512;
   uint32_t max_sequence_tokens = 4096;
   uint64_t seed = 1;
+  // Of the system prompts, so that several workers can share them. 0: the seed.
+  uint64_t prompts_seed = 0;
   float temperature = 0.7f;
   // Users who talk at the same time (chat), or requests in flight (others).
   uint32_t users = 8;

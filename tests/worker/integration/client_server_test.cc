@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "tests/worker/integration/server_process.h"
+#include "tests/support/server_process.h"
 #include "worker/client/cache_client.h"
 
 namespace quire::client {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/worker/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace quire {
 namespace {

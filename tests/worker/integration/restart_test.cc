@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "tests/worker/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace quire {
 namespace {

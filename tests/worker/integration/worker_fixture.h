@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/worker/integration/server_process.h"
+#include "tests/support/server_process.h"
 #include "worker/client/cache_client.h"
 #include "worker/model/linear.h"
 #include "worker/model/transformer.h"

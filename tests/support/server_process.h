@@ -1,6 +1,6 @@
 // A real quire-server in a folder of its own, ended by its process id.
-#ifndef QUIRE_TESTS_WORKER_INTEGRATION_SERVER_PROCESS_H_
-#define QUIRE_TESTS_WORKER_INTEGRATION_SERVER_PROCESS_H_
+#ifndef QUIRE_TESTS_SUPPORT_SERVER_PROCESS_H_
+#define QUIRE_TESTS_SUPPORT_SERVER_PROCESS_H_
 
 #include <optional>
 #include <string>
@@ -25,6 +25,11 @@ class ServerProcess {
 
   const std::string& folder() const { return folder_; }
 
+  // False once it has ended, by itself or not.
+  bool IsAlive() {
+    return program_.has_value() && !program_->EndsWithin(std::chrono::milliseconds(0));
+  }
+
   int pid() const { return program_.has_value() ? program_->pid() : 0; }
 
   // SIGKILL, then a new process with the same flags.
@@ -45,4 +50,4 @@ class ServerProcess {
 
 }  // namespace quire
 
-#endif  // QUIRE_TESTS_WORKER_INTEGRATION_SERVER_PROCESS_H_
+#endif  // QUIRE_TESTS_SUPPORT_SERVER_PROCESS_H_

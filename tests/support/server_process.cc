@@ -1,4 +1,4 @@
-#include "tests/worker/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
