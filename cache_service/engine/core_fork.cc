@@ -63,20 +63,30 @@ Error EngineCore::Fork(const ForkOp& op) {
                           .waiter = waiter});
   }
   Touch(*parent);
+  // Before the commit, which may hold blocks that were counted: equal content that lay idle.
+  std::vector<BlockId> tails(needed);
+  for (size_t i = 0; i < tails.size(); ++i) {
+    tails[i] = TakeBlock(static_cast<uint32_t>(i % groups()));
+  }
   CommitTo(*parent, shared);
   if (parent->length < parent->given) {
     parent->given = parent->length;
     parent->tokens.resize(parent->length - parent->token_base);
     CutDigests(*parent, parent->length);
   }
-  for (const SequenceHandle child : op.children) AddChild(*parent, child, copy_tail);
+  std::span<const BlockId> unused(tails);
+  for (const SequenceHandle child : op.children) {
+    AddChild(*parent, child, unused.first(copy_tail ? groups() : 0));
+    unused = unused.subspan(copy_tail ? groups() : 0);
+  }
   if (parent->claim) UpdateClaim(parent->claim);
   out_->forks.push_back({operation_, shared});
   ++counters_.forks;
   return {};
 }
 
-void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tail) {
+// `tails`: by group, blocks for the child's copy of the partial tail; empty: it is shared.
+void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails) {
   auto owned = std::make_unique<Sequence>();
   Sequence& child = *owned;
   child.handle = handle;
@@ -101,7 +111,7 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tai
   child.window_start = parent.window_start;
   child.tables.resize(groups());
   const uint32_t blocks = BlocksFor(child.length);
-  const uint32_t shared_blocks = copy_tail ? blocks - 1 : blocks;
+  const uint32_t shared_blocks = tails.empty() ? blocks : blocks - 1;
   for (uint32_t group = 0; group < groups(); ++group) {
     const std::vector<BlockId>& table = parent.tables[group];
     child.tables[group].assign(table.begin(), table.begin() + shared_blocks);
@@ -112,10 +122,10 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tai
     worker_->table_entries += shared_blocks;
   }
   const uint32_t tail_tokens = child.length % options_.block_tokens;
-  for (uint32_t group = 0; copy_tail && group < groups(); ++group) {
+  for (uint32_t group = 0; group < tails.size(); ++group) {
     const BlockId source = parent.tables[group][blocks - 1];
     Hold(source);
-    const BlockId destination = TakeBlock(group);
+    const BlockId destination = tails[group];
     AddEntry(child, group, destination);
     Log(source, LogKind::kCopied);
     Hold(destination);
@@ -140,7 +150,7 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, bool copy_tai
     child.claim = parent.claim;
     child.claim->members.push_back(&child);
     --child.claim->forks_left;
-    if (tail_tokens != 0 && !copy_tail) child.claim->copies_due += groups();
+    if (tail_tokens != 0 && tails.empty()) child.claim->copies_due += groups();
   }
   journal_.Save(live_sequences_);
   ++live_sequences_;

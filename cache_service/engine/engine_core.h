@@ -249,7 +249,7 @@ class EngineCore : private BlockingListener {
   // --- core_fork.cc, core_release.cc ---
   Error Fork(const ForkOp& op);
   Error CheckFork(const ForkOp& op, const Sequence& parent);
-  void AddChild(Sequence& parent, SequenceHandle handle, bool copy_tail);
+  void AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails);
   Error Truncate(const TruncateOp& op);
   Error CheckWindow(const Sequence& sequence, uint32_t length);
   void ReattachWindow(Sequence& sequence, uint32_t length);

@@ -12,6 +12,8 @@ using ::testing::SizeIs;
 
 constexpr SequenceHandle kA = 1;
 constexpr SequenceHandle kX = 2;
+constexpr SequenceHandle kB = 3;
+constexpr SequenceHandle kC = 4;
 
 TEST(LookAhead, S69_StepsInsideTheLookAheadReturnNoBlock) {
   FacadeStory story(Pool(4, 10));
@@ -87,6 +89,26 @@ TEST(LookAhead, S72_AForkCopiesThePartialTailOfALookAheadAtOnce) {
   EXPECT_EQ(w.tables().At(kA).tokens, Join(Text(1, 6), {101, 102, 103}));
   w.Settle();
   w.ExpectConsistent();
+}
+
+// The fork's own commit would hold the one block that it was promised: equal content that lay idle.
+TEST(LookAhead, S72_AForkTakesItsBlocksBeforeItsCommitTouchesEqualContent) {
+  FacadeStory story(Pool(4, 4));
+  Worker& other = story.Attach("other");
+  Worker& w = story.Attach("w");
+  other.Prompt(kA, Text(1, 5));
+  other.Finish(kA);
+  EXPECT_EQ(story.Blocks().idle, 1u);
+  // The first block stays held as the source of a copy when the fork commits it.
+  w.Must(Batch().Begin(kA, Text(1, 2), {.skip_cache_read = true}));
+  w.Must(Batch().Fork(kA, 2, {kB}));
+  w.Must(Batch().Advance(kB, 2, {101}));
+  const Tokens all = Text(1, 6);
+  w.Must(Batch().Advance(kA, 2, Tokens(all.begin() + 2, all.end()), 1));
+  const StepResult forked = w.Must(Batch().Fork(kA, 6, {kC}));
+  EXPECT_THAT(forked.copies, SizeIs(1));
+  w.Settle();
+  EXPECT_EQ(story.Peek(Text(1, 6)), 4u);
 }
 
 TEST(LookAhead, S73_APromptEntersInChunks) {
