@@ -123,6 +123,7 @@ std::string ModelRun::ActStep(Player& player, Choices& choices) {
   params.completed_step = player.completed;
   params.all_or_nothing = choices.OneIn(6);
   params.operations = sent->made.operations;
+  operations_ += params.operations.size();
   std::ostringstream text;
   text << player.name << " step " << params.step << " completed " << params.completed_step
        << (params.all_or_nothing ? " all or nothing" : "") << "\n"
@@ -268,6 +269,7 @@ std::string ModelRun::ActPeek(Choices& choices) {
 std::string ModelRun::ActOn(Player& player, Choices& choices) {
   const uint32_t kind = choices.Next(100);
   if (kind < 76) return ActStep(player, choices);
+  ++operations_;
   if (kind < 80) return ActRenew(player, choices);
   if (kind < 83) return ActRepeat(player, choices);
   if (kind < 85) return ActWrongStep(player, choices);
@@ -324,84 +326,6 @@ std::string ModelRun::CompareTables(const Player& player) {
     if (mine != theirs) return player.name + ": expected " + mine + "\n           got " + theirs;
   }
   return "";
-}
-
-std::string Replay(const ModelRunOptions& run_options, const Recording& recording,
-                   std::string* log) {
-  ReplayChoices setup(recording.front().drawn);
-  ModelRun run(run_options, setup);
-  std::string difference;
-  std::string before;
-  for (size_t i = 1; i < recording.size() && difference.empty(); ++i) {
-    ReplayChoices choices(recording[i].drawn);
-    if (log != nullptr) before = run.DescribeModel();
-    difference = run.Act(choices, recording[i].left_out);
-  }
-  if (log != nullptr) {
-    for (const std::string& line : run.log()) *log += line + "\n";
-    *log += "the model before the last call:\n" + before;
-  }
-  return difference;
-}
-
-namespace {
-
-// The difference without its numbers, so that a shorter run shows the same kind.
-std::string KindOf(const std::string& difference) {
-  std::string kind;
-  for (const char letter : difference.substr(0, difference.find(':'))) {
-    if (letter < '0' || letter > '9') kind.push_back(letter);
-  }
-  return kind;
-}
-
-bool LeaveOutActions(const ModelRunOptions& run_options, const std::string& kind, size_t chunk,
-                     Recording& recording) {
-  bool shorter = false;
-  for (size_t first = 1; first + chunk <= recording.size();) {
-    Recording fewer = recording;
-    const auto start = fewer.begin() + static_cast<std::ptrdiff_t>(first);
-    fewer.erase(start, start + static_cast<std::ptrdiff_t>(chunk));
-    if (KindOf(Replay(run_options, fewer)) != kind) {
-      first += chunk;
-    } else {
-      recording = std::move(fewer);
-      shorter = true;
-    }
-  }
-  return shorter;
-}
-
-bool LeaveOutOperations(const ModelRunOptions& run_options, const std::string& kind,
-                        Recording& recording) {
-  bool shorter = false;
-  for (size_t i = 1; i < recording.size(); ++i) {
-    for (uint32_t bit = 1; bit < 1u << 5; bit <<= 1) {
-      if ((recording[i].left_out & bit) != 0) continue;
-      recording[i].left_out |= bit;
-      if (KindOf(Replay(run_options, recording)) != kind) {
-        recording[i].left_out &= ~bit;
-      } else {
-        shorter = true;
-      }
-    }
-  }
-  return shorter;
-}
-
-}  // namespace
-
-Recording Minimize(const ModelRunOptions& run_options, Recording recording) {
-  const std::string kind = KindOf(Replay(run_options, recording));
-  // Large pieces first: a replay costs as much as what is left.
-  for (size_t chunk = recording.size() / 2; chunk > 1; chunk /= 2) {
-    LeaveOutActions(run_options, kind, chunk, recording);
-  }
-  for (int round = 0; round < 8; ++round) {
-    LeaveOutOperations(run_options, kind, recording);
-    if (!LeaveOutActions(run_options, kind, 1, recording)) break;
-  }
-  return recording;
 }
 
 }  // namespace quire::testing

@@ -37,6 +37,9 @@ class ModelRun {
   // The last actions, one text each.
   const std::deque<std::string>& log() const { return log_; }
 
+  // Operations of steps (an advance is one) and other calls so far.
+  uint64_t operations() const { return operations_; }
+
   std::string DescribeModel() const { return model_ ? model_->pool().Describe() : ""; }
 
  private:
@@ -86,23 +89,10 @@ class ModelRun {
   std::vector<Player> players_;
   std::vector<std::string> pins_;
   uint64_t actions_ = 0;
+  uint64_t operations_ = 0;
   uint32_t left_out_ = 0;
   std::deque<std::string> log_;
 };
-
-struct RecordedAction {
-  std::vector<uint32_t> drawn{};
-  uint32_t left_out = 0;
-};
-
-using Recording = std::vector<RecordedAction>;
-
-// Repeats recorded actions; the first one sets up the run. Returns what differs at last, or "".
-std::string Replay(const ModelRunOptions& run_options, const Recording& recording,
-                   std::string* log = nullptr);
-
-// Leaves out actions and operations as long as some difference remains.
-Recording Minimize(const ModelRunOptions& run_options, Recording recording);
 
 }  // namespace quire::testing
 

@@ -118,8 +118,11 @@ void NaiveEngine::ApplyCompletion(int worker, StepNumber completed, StepNumber s
   std::erase_if(pool_.releases, done);
   std::erase_if(pool_.copies, done);
   std::map<uint64_t, BlockId> ripe;
-  for (const auto& [block, content] : pool_.content) {
-    if (!content.is_public && content.worker == worker && content.step <= completed) {
+  for (auto& [block, content] : pool_.content) {
+    if (content.is_public || content.worker != worker || content.step > completed) continue;
+    if (content.dead) {
+      content.is_public = true;
+    } else {
       ripe.emplace(content.seal_order, block);
     }
   }

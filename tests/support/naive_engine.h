@@ -144,10 +144,12 @@ class NaiveEngine {
                                    uint32_t length) const;
   // The one that the answer names, or else one whose use costs most.
   BlockId ChooseSource(const std::vector<BlockId>& choices, const Cell& destination) const;
-  // Among equally good blocks: the one that the answer names, or else the first.
-  BlockId Choose(const Cell& cell, const std::vector<BlockId>& choices) const;
+  BlockId Preferred(const std::vector<BlockId>& equal) const;
+  BlockId ChooseFree(const Cell& cell) const;
 
-  void AddChild(SequenceHandle parent, SequenceHandle child, bool copy_tail);
+  void AddChild(SequenceHandle parent, SequenceHandle child, uint32_t shared);
+  void CopyTails(SequenceHandle parent, std::span<const SequenceHandle> children, uint32_t shared);
+  void ShareTables(SequenceHandle parent, SequenceHandle child, bool has_tail);
   void ApplyRetention(const NaiveSequence& sequence, const std::vector<RetentionRange>& ranges);
   void DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth,
                   size_t whole_blocks);

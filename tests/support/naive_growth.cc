@@ -48,8 +48,7 @@ void NaiveEngine::Seal(SequenceHandle handle, uint32_t group, uint32_t index) {
     pool_.content.emplace(block, mine);
     return;
   }
-  const Cell cell{handle, group, index};
-  const BlockId existing = Choose(cell, equal);
+  const BlockId existing = Preferred(equal);
   if (wanted.has_value()) {
     pool_.content.at(existing).priority = wanted->priority;
     pool_.content.at(existing).duration = wanted->duration;
@@ -57,13 +56,11 @@ void NaiveEngine::Seal(SequenceHandle handle, uint32_t group, uint32_t index) {
   Remap(block, existing, step_);
 }
 
-BlockId NaiveEngine::Choose(const Cell& cell, const std::vector<BlockId>& choices) const {
-  const auto entries = hints_.find(cell);
-  if (entries != hints_.end() && !entries->second.empty() &&
-      std::find(choices.begin(), choices.end(), entries->second.front()) != choices.end()) {
-    return entries->second.front();
-  }
-  return choices.front();
+// Of equal blocks the public one: the worker's own pending one will be remapped to it.
+BlockId NaiveEngine::Preferred(const std::vector<BlockId>& equal) const {
+  const auto found = std::find_if(equal.begin(), equal.end(),
+                                  [&](BlockId block) { return pool_.content.at(block).is_public; });
+  return found == equal.end() ? equal.front() : *found;
 }
 
 bool NaiveEngine::TailIsShared(const NaiveSequence& sequence, SequenceHandle handle,
@@ -163,10 +160,19 @@ void NaiveEngine::Take(const std::vector<Cell>& cells) {
     pool_.Evict(victim);
   }
   for (const Cell& cell : cells) {
-    const BlockId block = Choose(cell, pool_.FreeFor(actor_));
+    const BlockId block = ChooseFree(cell);
     pool_.sealed.erase(block);
     SetCell(cell, block);
   }
+}
+
+// The one that the answer names, if it is free.
+BlockId NaiveEngine::ChooseFree(const Cell& cell) const {
+  const std::vector<BlockId> free = pool_.FreeFor(actor_);
+  const auto entries = hints_.find(cell);
+  const bool named = entries != hints_.end() && !entries->second.empty() &&
+                     std::find(free.begin(), free.end(), entries->second.front()) != free.end();
+  return named ? entries->second.front() : free.front();
 }
 
 void NaiveEngine::CutTables(SequenceHandle handle, size_t size) {
@@ -181,29 +187,46 @@ void NaiveEngine::CutTables(SequenceHandle handle, size_t size) {
   }
 }
 
-void NaiveEngine::AddChild(SequenceHandle parent_handle, SequenceHandle handle, bool copy_tail) {
-  const NaiveSequence parent = *FindSequence(parent_handle);
-  NaiveSequence child = parent;
+// A child without blocks.
+void NaiveEngine::AddChild(SequenceHandle parent, SequenceHandle handle, uint32_t shared) {
+  NaiveSequence child = *FindSequence(parent);
   child.birth = ++pool_.births;
-  child.items.resize(parent.committed);
-  child.entered.resize(parent.committed);
-  child.reserved = parent.committed;
-  for (auto& table : child.tables) table.resize(BlocksFor(parent.committed));
+  child.items.resize(shared);
+  child.entered.resize(shared);
+  child.committed = child.reserved = shared;
+  child.tables.assign(options_.groups.size(), {});
   pool_.sequences[{actor_, handle}] = child;
-  const uint32_t tail = BlocksFor(parent.committed) - 1;
-  // An entry of the answer marks the place of the fork, even if nothing differs.
-  for (uint32_t group = 0; !copy_tail && group < options_.groups.size(); ++group) {
-    SetCell({handle, group, tail}, parent.tables[group][tail]);
+}
+
+// A private copy of the parent's partial last block for each child.
+void NaiveEngine::CopyTails(SequenceHandle parent, std::span<const SequenceHandle> children,
+                            uint32_t shared) {
+  const uint32_t tail = shared / options_.block_tokens;
+  for (const SequenceHandle child : children) {
+    std::vector<Cell> cells;
+    for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+      cells.emplace_back(child, group, tail);
+    }
+    Take(cells);
+    for (const auto& [handle, group, index] : cells) {
+      Copy(group, FindSequence(parent)->tables[group][index],
+           FindSequence(handle)->tables[group][index], shared % options_.block_tokens);
+    }
   }
-  if (!copy_tail) return;
-  std::vector<Cell> cells;
+}
+
+// The child holds what the parent holds, but for a last block that was copied.
+void NaiveEngine::ShareTables(SequenceHandle parent, SequenceHandle handle, bool has_tail) {
+  const NaiveSequence& from = *FindSequence(parent);
+  NaiveSequence& child = *FindSequence(handle);
+  child.publishes = from.publishes;
+  const uint32_t blocks = BlocksFor(child.length());
   for (uint32_t group = 0; group < options_.groups.size(); ++group) {
-    cells.emplace_back(handle, group, tail);
-  }
-  Take(cells);
-  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
-    Copy(group, parent.tables[group][tail], FindSequence(handle)->tables[group][tail],
-         parent.committed % options_.block_tokens);
+    child.tables[group].resize(blocks, kNoBlock);
+    const uint32_t shared = has_tail ? blocks - 1 : blocks;
+    std::copy_n(from.tables[group].begin(), shared, child.tables[group].begin());
+    // An entry of the answer marks the place of the fork, even if nothing differs.
+    if (!has_tail) SetCell({handle, group, blocks - 1}, from.tables[group][blocks - 1]);
   }
 }
 

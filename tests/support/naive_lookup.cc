@@ -87,7 +87,7 @@ NaiveEngine::Need NaiveEngine::NeedOf(const Hit& hit, const NaiveSequence& seque
     need.blocks += BlocksFor(length) - reused / bs;
     const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, reused, bs);
     for (uint32_t i = first; i < reused / bs; ++i) {
-      need.taken.insert(Choose({handle, group, i}, hit.whole[group][i]));
+      need.taken.insert(Preferred(hit.whole[group][i]));
     }
     if (reused % bs > 0) {
       const auto sources = CopySources(sequence, group, reused);
@@ -118,7 +118,7 @@ void NaiveEngine::StartSequence(uint32_t index, SequenceHandle handle, NaiveSequ
     const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, reused, bs);
     for (uint32_t i = 0; i < reused / bs; ++i) {
       const Cell cell{handle, group, i};
-      SetCell(cell, i < first ? kNoBlock : Choose(cell, hit.whole[group][i]));
+      SetCell(cell, i < first ? kNoBlock : Preferred(hit.whole[group][i]));
     }
     if (reused % bs > 0) {
       sources.push_back(

@@ -172,13 +172,15 @@ NaiveEngine::Outcome NaiveEngine::Fork(uint32_t index, const ForkOp& op) {
   if (shared == 0) return {MakeError(Reason::kNotComputed, "")};
   const bool copies = shared % options_.block_tokens > 0 && parent.reserved > parent.length();
   if (copies) {
-    // Judged before the commit, which may free duplicates.
+    // Judged and taken before the commit, which may free duplicates and hold idle blocks.
     const Need need{static_cast<uint32_t>(children.size() * options_.groups.size()), {}, false};
     if (Error error = Refusal(need, parent.birth); !error.ok()) return {error};
   }
   parent.items.resize(parent.length());
+  for (const SequenceHandle child : op.children) AddChild(op.sequence, child, shared);
+  if (copies) CopyTails(op.sequence, op.children, shared);
   CommitTo(op.sequence, shared);
-  for (const SequenceHandle child : op.children) AddChild(op.sequence, child, copies);
+  for (const SequenceHandle child : op.children) ShareTables(op.sequence, child, copies);
   result_.forks.push_back({index, parent.committed});
   return {};
 }

@@ -1,19 +1,30 @@
-// Random steps on the engine and on a naive model that must agree in everything observable.
+// Random operations on the engine and on a naive model that must agree in everything observable.
 //
-// A difference prints the shortest sequence of calls found that shows it and a line to repeat it:
+// Every run prints its seed and the line that repeats it; a difference is printed at once, then the
+// shortest sequence of calls found that shows it:
 //   property_test --gtest_filter=*Given* --seed=S [--operations=N] [--groups=G] [--blocks=B]
-// With a seed and no number of operations the run is the full one of 200,000.
 #include <gtest/gtest.h>
 
+#include <iostream>
+#include <sstream>
 #include <string>
 
+#include "tests/support/model_replay.h"
 #include "tests/support/model_run.h"
 
 namespace quire::testing {
 namespace {
 
-constexpr uint32_t kActionsPerRun = 1000;
+// Slow builds check less, and say so.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+constexpr bool kSlowBuild = true;
+#else
+constexpr bool kSlowBuild = false;
+#endif
+constexpr uint64_t kFullOperations = kSlowBuild ? 20'000 : 200'000;
+constexpr uint32_t kCallsPerEngine = 1000;
 
+// 0: not given.
 struct Flags {
   uint64_t seed = 0;
   uint64_t operations = 0;
@@ -23,63 +34,93 @@ struct Flags {
 
 Flags flags;
 
-// Runs of kActionsPerRun calls, each on an engine of its own, until `operations` calls were made.
+std::string RepeatLine(uint64_t seed, uint64_t operations, const ModelRunOptions& options) {
+  std::ostringstream text;
+  text << "repeat: property_test --gtest_filter=*Given* --seed=" << seed
+       << " --operations=" << operations << " --groups=" << options.groups
+       << " --blocks=" << options.max_blocks;
+  return text.str();
+}
+
+// kCallsPerEngine calls to a fresh engine; returns how many operations they carried.
+uint64_t CheckOneEngine(uint64_t seed, const ModelRunOptions& options) {
+  RandomChoices choices(seed);
+  ModelRun run(options, choices);
+  Recording recording = {{choices.TakeDrawn()}};
+  for (uint32_t i = 0; i < kCallsPerEngine; ++i) {
+    const std::string difference = run.Act(choices);
+    recording.push_back({choices.TakeDrawn()});
+    if (difference.empty()) continue;
+    std::cout << difference << "\n" << RepeatLine(seed, 1, options) << std::endl;
+    std::string log;
+    const std::string shortest = Replay(options, Minimize(options, recording), &log);
+    ADD_FAILURE() << difference << "\nshortest:\n" << log << shortest;
+    break;
+  }
+  return run.operations();
+}
+
 void CheckAgainstModel(uint64_t seed, uint64_t operations, const ModelRunOptions& options) {
-  for (uint64_t done = 0; done < operations; done += kActionsPerRun) {
-    RandomChoices choices(seed + (done << 20));
-    ModelRun run(options, choices);
-    Recording recording = {{choices.TakeDrawn()}};
-    for (uint32_t i = 0; i < kActionsPerRun; ++i) {
-      const std::string difference = run.Act(choices);
-      recording.push_back({choices.TakeDrawn()});
-      if (difference.empty()) continue;
-      std::string log;
-      const auto fewer = Minimize(options, recording);
-      const std::string shortest = Replay(options, fewer, &log);
-      FAIL() << difference << "\nrepeat: --seed=" << seed + (done << 20)
-             << " --operations=" << kActionsPerRun << " --groups=" << options.groups
-             << " --blocks=" << options.max_blocks << "\nshortest:\n"
-             << log << shortest;
-    }
+  uint64_t done = 0;
+  for (uint64_t engine = 0; done < operations && !::testing::Test::HasFailure(); ++engine) {
+    done += CheckOneEngine(seed + (engine << 20), options);
   }
+  std::cout << "seed " << seed << ": " << done << " operations"
+            << (kSlowBuild ? " (fewer, because this build is slow)" : "") << "; "
+            << RepeatLine(seed, operations, options) << std::endl;
 }
 
-TEST(PropertyTest, SmallPoolsAgreeWithTheModelAndPassEverySelfCheck) {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
-    SCOPED_TRACE(seed);
-    CheckAgainstModel(seed, 2000, {});
-    if (HasFatalFailure()) return;
-  }
+// --- With the self-check after every call ---
+
+TEST(PropertyTest, SmallPoolsPassEverySelfCheck) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) CheckAgainstModel(seed, 3000, {});
 }
 
-TEST(PropertyTest, SeveralGroupsAgreeWithTheModel) {
+TEST(PropertyTest, SeveralGroupsPassEverySelfCheck) {
   ModelRunOptions options;
-  options.min_blocks = 12;
   options.groups = 2;
-  CheckAgainstModel(101, 6000, options);
+  CheckAgainstModel(101, 10'000, options);
 }
 
-TEST(PropertyTest, LargerPoolsAgreeWithTheModel) {
+TEST(PropertyTest, LargerPoolsPassEverySelfCheck) {
   ModelRunOptions options;
   options.max_blocks = 200;
-  options.audit_interval = 16;
-  CheckAgainstModel(201, 4000, options);
+  CheckAgainstModel(201, 5000, options);
 }
 
-constexpr uint64_t kFullOperations = 200'000;
-constexpr uint64_t kShortOperations = 5000;
+// --- Full size, the self-check now and then ---
 
-// The run of the command line, or else a short one.
+struct FullRun {
+  uint64_t seed;
+  uint32_t groups;
+};
+
+class FullPropertyTest : public ::testing::TestWithParam<FullRun> {};
+
+TEST_P(FullPropertyTest, AgreesWithTheModel) {
+  ModelRunOptions options;
+  options.groups = GetParam().groups;
+  options.audit_interval = 8;
+  CheckAgainstModel(GetParam().seed, kFullOperations, options);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, FullPropertyTest,
+                         ::testing::Values(FullRun{1, 1}, FullRun{2, 1}, FullRun{3, 1},
+                                           FullRun{1, 2}, FullRun{2, 2}, FullRun{1, 3}),
+                         [](const auto& run) {
+                           return "Seed" + std::to_string(run.param.seed) + "Groups" +
+                                  std::to_string(run.param.groups);
+                         });
+
+// The run of the command line: without a number of operations at full size, without a seed short.
 TEST(PropertyTest, GivenSeedAgreesWithTheModel) {
   ModelRunOptions options;
   options.groups = flags.groups;
   options.max_blocks = flags.blocks;
   options.audit_interval = 8;
-  const bool given = flags.seed != 0;
-  const uint64_t operations = flags.operations != 0 ? flags.operations
-                              : given               ? kFullOperations
-                                                    : kShortOperations;
-  CheckAgainstModel(given ? flags.seed : 301, operations, options);
+  const uint64_t operations = flags.seed == 0 ? kCallsPerEngine : kFullOperations;
+  CheckAgainstModel(flags.seed == 0 ? 301 : flags.seed,
+                    flags.operations == 0 ? operations : flags.operations, options);
 }
 
 }  // namespace
