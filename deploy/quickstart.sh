@@ -147,7 +147,7 @@ find_program() {
 # read_ports LOG: takes the ports from the line that says the server is ready.
 read_ports() {
   local ready=' tcp_port=([0-9]+) metrics_port=([0-9]+)'
-  [[ $(grep -m 1 '^quire-server ready:' "$1") =~ $ready ]] || return 1
+  [[ $(grep -s -m 1 '^quire-server ready:' "$1") =~ $ready ]] || return 1
   grpc_port="${BASH_REMATCH[1]}" metrics_port="${BASH_REMATCH[2]}"
 }
 
@@ -173,7 +173,7 @@ start_server() {
 # show_progress SECONDS: the worker's last progress line.
 show_progress() {
   local line
-  line="$(tail -n 1 "$run_dir/worker.log" 2>/dev/null)"
+  line="$(tail -n 1 "$run_dir/worker.log" 2>/dev/null)" || true  # not there yet
   if (($1 > seconds)); then
     progress "verifying: the same requests without any sharing, $(($1 - seconds)) s"
   elif [[ $line == *tokens/s* ]]; then
