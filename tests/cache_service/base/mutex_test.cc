@@ -31,19 +31,21 @@ TEST(MutexTest, ExcludesOtherThreads) {
   EXPECT_EQ(counter.value, 40'000);
 }
 
+bool TryOnce(Mutex& mutex) {
+  if (!mutex.try_lock()) return false;
+  mutex.unlock();
+  return true;
+}
+
 TEST(MutexTest, TryLockFailsWhileHeldByAnother) {
   Mutex mutex;
   bool acquired = true;
   {
     MutexLock lock(mutex);
-    std::jthread([&mutex, &acquired] {
-      acquired = mutex.try_lock();
-      if (acquired) mutex.unlock();
-    }).join();
+    std::jthread([&mutex, &acquired] { acquired = TryOnce(mutex); }).join();
   }
   EXPECT_FALSE(acquired);
-  ASSERT_TRUE(mutex.try_lock());
-  mutex.unlock();
+  EXPECT_TRUE(TryOnce(mutex));
 }
 
 }  // namespace
