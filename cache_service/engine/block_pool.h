@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,11 +34,20 @@ class BlockingListener {
 
 class BlockPool {
  public:
-  BlockPool(uint32_t block_count, Journal* journal, BlockingListener* listener);
+  // With `one_group` there is one layer group, without a window.
+  BlockPool(uint32_t block_count, bool one_group, Journal* journal, BlockingListener* listener);
 
   uint32_t size() const { return size_; }
 
+  // True if chains of blocks may be handled at once (block_pool_chains.h).
+  bool plain() const { return one_group_ && !journal_->active(); }
+
   const Block& Get(BlockId block) const { return blocks_[Index(block)]; }
+
+  // Asks the processor for the record; harmless for kNoBlock.
+  void Prefetch(BlockId block) const {
+    if (Index(block) < size_) __builtin_prefetch(&blocks_[Index(block)], 1);
+  }
 
   // For changes to fields; call Settle afterwards.
   Block& Mut(BlockId block) {
@@ -66,8 +76,23 @@ class BlockPool {
   void Park(BlockId block);
   void Unpark(BlockId block);
 
+  // Free blocks of group 0 into a table of the worker, as TakeFree with only_own false and
+  // AddTableRef. There must be as many: at most OpenFree() + OwnFree(worker). Not while a journal
+  // runs.
+  void TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken);
+
   // --- Holds ---
   void AddTableRef(BlockId block, WorkerSlot worker);
+  // `refs` references of the worker to each; kNoBlock is skipped.
+  void AddTableRefs(std::span<const BlockId> blocks, WorkerSlot worker, uint32_t refs);
+  // See block_pool_chains.h.
+  template <typename AddBlocker, typename Idle>
+  void HoldChain(std::span<const BlockId> chain, WorkerSlot worker, AddBlocker add_blocker,
+                 Idle idle);
+  template <typename Above, typename DropBlocker, typename General, typename Fenced>
+  void ReleaseChain(std::span<const BlockId> chain, size_t first, WorkerSlot worker,
+                    StepNumber step, Above above, DropBlocker drop_blocker, General general,
+                    Fenced fenced);
   // The last reference of the worker leaves a fence of `step`; returns true if it was the last.
   bool DropTableRef(BlockId block, WorkerSlot worker, StepNumber step);
   void AddHold(BlockId block);
@@ -148,6 +173,8 @@ class BlockPool {
   using Shares = std::vector<std::pair<WorkerSlot, uint64_t>>;
   using ShareMap = absl::flat_hash_map<uint32_t, Shares>;
 
+  class ListedRun;
+
   static ListKind KindOf(const Block& block);
   static ListKind PlacedKind(const Block& block);
   void CountState(Block& block);
@@ -156,11 +183,14 @@ class BlockPool {
   void FreeListPush(BlockId block, Lists& lists);
   void FreeListRemove(BlockId block, Lists& lists);
   void Reset(BlockId block);
+  void TakeFresh(uint32_t index, WorkerSlot worker);
+  bool EndIdleFence(BlockId block, WorkerSlot worker);
   void SaveShares(ShareMap& map, uint32_t index);
   void AddCount(uint64_t& count, int delta);
 
   Journal* journal_;
   BlockingListener* listener_;
+  const bool one_group_;
   uint32_t size_;
   ZeroedArray<Block> blocks_;
   // Blocks from here on were never used.

@@ -3,6 +3,7 @@
 #define QUIRE_CACHE_SERVICE_ENGINE_CONTENT_H_
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,18 @@ struct ContentView {
   uint32_t count = 0;
   std::span<const DigestMark> marks;
 };
+
+// Equality of whole blocks, in pieces that the compiler makes vectors of.
+inline bool SameTokens(const TokenId* a, const TokenId* b, uint32_t count) {
+  constexpr uint32_t kPiece = 16;
+  if (count % kPiece != 0) return std::memcmp(a, b, count * sizeof(TokenId)) == 0;
+  for (; count > 0; count -= kPiece, a += kPiece, b += kPiece) {
+    uint32_t different = 0;
+    for (uint32_t i = 0; i < kPiece; ++i) different |= a[i] ^ b[i];
+    if (different != 0) return false;
+  }
+  return true;
+}
 
 // Leading tokens in which two contents agree, at most the shorter count.
 uint32_t CommonLength(const ContentView& a, const ContentView& b);

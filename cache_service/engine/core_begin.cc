@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cache_service/engine/block_pool_chains.h"
 #include "cache_service/engine/engine_core.h"
 
 namespace quire {
@@ -41,6 +42,19 @@ Error EngineCore::ValidateBegin(const BeginOp& op) const {
   return {};
 }
 
+// Blocks of the hit that would otherwise be available.
+uint64_t EngineCore::CountIdleHits(const Hit& hit) const {
+  uint64_t idle = 0;
+  const auto count = [&](BlockId block) {
+    idle += block != kNoBlock && pool_.AvailableTo(block, worker_->slot);
+  };
+  VisitHitBlocks(hit, worker_->slot, [&](uint32_t, uint32_t, BlockId block) { count(block); });
+  for (uint32_t group = 0; hit.source != kNoNode && group < groups(); ++group) {
+    count(VisibleBlock(hit.source, group, worker_->slot));
+  }
+  return idle;
+}
+
 EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
   BeginPlan plan;
   const auto prompt = static_cast<uint32_t>(op.tokens.size());
@@ -48,20 +62,10 @@ EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
   const uint64_t wanted = op.allocate_tokens ? uint64_t{reused} + *op.allocate_tokens : prompt;
   plan.length = static_cast<uint32_t>(std::min<uint64_t>(wanted, prompt));
   plan.new_blocks = uint64_t{BlocksFor(plan.length) - hit.whole_blocks} * groups();
-  uint64_t held = plan.new_blocks;
-  const auto count_idle = [&](BlockId block) {
-    if (block != kNoBlock && pool_.AvailableTo(block, worker_->slot)) ++plan.idle_hits;
-  };
-  VisitHitBlocks(hit, worker_->slot, [&](uint32_t, uint32_t, BlockId block) {
-    count_idle(block);
-    held += block != kNoBlock;
-  });
-  if (hit.source != kNoNode) {
-    for (uint32_t group = 0; group < groups(); ++group) {
-      count_idle(VisibleBlock(hit.source, group, worker_->slot));
-    }
-  }
   if (op.reserve_tokens > 0) {
+    uint64_t held = plan.new_blocks;
+    VisitHitBlocks(hit, worker_->slot,
+                   [&](uint32_t, uint32_t, BlockId block) { held += block != kNoBlock; });
     uint64_t per_sequence = 0;
     for (const GroupSpec& group : options_.groups) {
       per_sequence += MostBlocksHeld(group, op.reserve_tokens, prompt, options_.block_tokens);
@@ -69,6 +73,10 @@ EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
     plan.claim_blocks = per_sequence * std::max(1u, op.reserve_sequences);
     plan.claim_blocks -= std::min(plan.claim_blocks, std::min(per_sequence, held));
   }
+  // Where there is room even if all are idle, nobody asks how many are.
+  const uint64_t most = plan.new_blocks + plan.claim_blocks + (hit.path.size() + 1) * groups();
+  const bool roomy = most <= Headroom(nullptr) && waiters_.empty() && !(options_.watermark > 0);
+  if (!roomy) plan.idle_hits = CountIdleHits(hit);
   plan.hit = std::move(hit);
   return plan;
 }
@@ -93,9 +101,9 @@ uint64_t EngineCore::Deficit(const BeginPlan& plan, const Sequence** waiter) {
 bool EngineCore::ShortenHit(const BeginOp& op, uint64_t deficit, Hit& hit) const {
   if (hit.source == kNoNode) {
     if (!op.allocate_tokens || hit.whole_blocks == 0) return false;
-    hit.whole_blocks -= static_cast<uint32_t>(
-        std::min<uint64_t>(hit.whole_blocks, (deficit + groups() - 1) / groups()));
-    hit.path.resize(hit.whole_blocks);
+    const uint64_t given_up = (deficit + groups() - 1) / groups();
+    hit.Shorten(
+        static_cast<uint32_t>(hit.whole_blocks - std::min<uint64_t>(hit.whole_blocks, given_up)));
   }
   hit.source = kNoNode;
   hit.partial_tokens = 0;
@@ -134,12 +142,7 @@ Error EngineCore::Begin(const BeginOp& op) {
   Sequence& sequence = CreateSequence(op, plan);
   HoldHit(sequence, plan.hit);
   CopyPartial(sequence, plan.hit);
-  for (uint32_t i = plan.hit.whole_blocks; i < BlocksFor(plan.length); ++i) {
-    for (uint32_t group = 0; group < groups(); ++group) {
-      if (sequence.tables[group].size() > i) continue;
-      AddEntry(sequence, group, TakeBlock(group));
-    }
-  }
+  TakeBlocks(sequence, BlocksFor(plan.length));
   for (uint32_t group = 0; group < groups(); ++group) AppendTable(sequence, group);
   if (sequence.claim) UpdateClaim(sequence.claim);
   out_->begins.push_back({operation_, sequence.committed, plan.hit.partial_tokens, plan.length});
@@ -196,7 +199,53 @@ Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {
   return sequence;
 }
 
+// Takes blocks until every table has `count` entries.
+void EngineCore::TakeBlocks(Sequence& sequence, uint32_t count) {
+  std::vector<BlockId>& first_table = sequence.tables[0];
+  if (pool_.plain() && claimed_ == worker_->claimed && first_table.size() < count) {
+    const size_t held = first_table.size();
+    const size_t taken =
+        std::min<uint64_t>(count - held, pool_.OpenFree() + pool_.OwnFree(worker_->slot));
+    first_table.resize(held + taken);
+    pool_.TakeFreeRun(worker_->slot, std::span(first_table).subspan(held));
+    counters_.blocks_allocated += taken;
+    worker_->table_entries += taken;
+  }
+  for (auto i = static_cast<uint32_t>(first_table.size()); i < count; ++i) {
+    for (uint32_t group = 0; group < groups(); ++group) {
+      if (sequence.tables[group].size() > i) continue;
+      AddEntry(sequence, group, TakeBlock(group));
+    }
+  }
+}
+
+void EngineCore::HoldPlainHit(Sequence& sequence, const Hit& hit) {
+  // Blocks of one prompt mostly became idle at one time.
+  uint32_t since = 0;
+  uint64_t count = 0;
+  const auto flush = [&] {
+    if (count > 0) reuse_gap_ns_.Add(uint64_t{pool_.now_ms() - since} * 1000000, count);
+    count = 0;
+  };
+  pool_.HoldChain(
+      hit.blocks, worker_->slot,
+      [&](size_t i) { return i > 0 && tree_.AddBlockers(hit.path[i - 1], 1) == 1; },
+      [&](const Block& block) {
+        if (block.idle_since_ms != since) flush();
+        since = block.idle_since_ms;
+        ++count;
+      });
+  flush();
+  sequence.tables[0] = hit.blocks;
+  worker_->table_entries += hit.blocks.size();
+}
+
 void EngineCore::HoldHit(Sequence& sequence, const Hit& hit) {
+  for (std::vector<BlockId>& table : sequence.tables) table.reserve(BlocksFor(sequence.length));
+  if (hit.plain && pool_.plain() && sequence.retention.empty() && options_.content_sample == 0) {
+    HoldPlainHit(sequence, hit);
+    return;
+  }
   VisitHitBlocks(hit, worker_->slot, [&](uint32_t group, uint32_t index, BlockId block) {
     if (block == kNoBlock) {
       sequence.window_start[group] = index + 1;

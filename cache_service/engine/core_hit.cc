@@ -39,6 +39,8 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
     return view;
   };
   hit.path.reserve(length / block_tokens);
+  hit.blocks.reserve(length / block_tokens);
+  hit.plain = groups() == 1 && !has_windows_;
   NodeId node = root;
   uint32_t matched = 0;
   while (matched + block_tokens <= length) {
@@ -46,7 +48,11 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
     tree_.Prefetch(tree_.Get(node).child + 8 < tree_.end() ? tree_.Get(node).child + 8 : node);
     const NodeId child = tree_.FindChild(node, content(matched, block_tokens));
     if (child == kNoNode || !Visible(child, worker)) break;
+    const Node& record = tree_.Get(child);
+    hit.plain = hit.plain && (record.owner == kNoWorker || record.owner == worker);
+    pool_.Prefetch(BlockId{record.block});
     hit.path.push_back(child);
+    hit.blocks.push_back(BlockId{record.block});
     node = child;
     matched += block_tokens;
   }
@@ -66,7 +72,7 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
   if (hit.partial_tokens > 0) {
     hit.source = hit.whole_blocks < hit.path.size() ? hit.path[hit.whole_blocks] : partial;
   }
-  hit.path.resize(hit.whole_blocks);
+  hit.Shorten(hit.whole_blocks);
   if (has_windows_) FitWindows(hit, worker);
   return hit;
 }
@@ -96,10 +102,9 @@ void EngineCore::FitWindows(Hit& hit, WorkerSlot worker) const {
   uint32_t missing = 0;
   while (hit.Tokens(options_.block_tokens) > 0 && !WindowsResident(hit, worker, missing)) {
     // A whole hit beyond the missing block and not past its window would need it too.
-    if (hit.source == kNoNode) hit.whole_blocks = std::min(missing, hit.whole_blocks);
+    hit.Shorten(hit.source == kNoNode ? std::min(missing, hit.whole_blocks) : hit.whole_blocks);
     hit.source = kNoNode;
     hit.partial_tokens = 0;
-    hit.path.resize(hit.whole_blocks);
   }
 }
 

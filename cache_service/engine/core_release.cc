@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cache_service/engine/block_pool_chains.h"
 #include "cache_service/engine/engine_core.h"
 
 namespace quire {
@@ -131,12 +132,31 @@ void EngineCore::ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index
   Unref(block, sequence.worker, out_ != nullptr ? step_ : 0);
 }
 
+void EngineCore::ReleasePlainTable(Sequence& sequence, uint32_t from_index) {
+  const std::vector<BlockId>& table = sequence.tables[0];
+  const StepNumber step = out_ != nullptr ? step_ : 0;
+  const auto above = [&](size_t i) {
+    const NodeId parent = tree_.Get(pool_.Get(table[i]).node).parent;
+    if (i == 0) return tree_.IsRoot(parent);
+    const Block& before = pool_.Get(table[i - 1]);
+    return before.node == parent && !before.Has(kVariantFlag);
+  };
+  const auto drop_blocker = [&](size_t i) {
+    return i > 0 && tree_.AddBlockers(pool_.Get(table[i - 1]).node, -1) == 0;
+  };
+  pool_.ReleaseChain(
+      table, from_index, sequence.worker, step, above, drop_blocker,
+      [&](size_t i) { Unref(table[i], sequence.worker, step); },
+      [&](size_t i) { Log(table[i], LogKind::kReleased); });
+}
+
 // From the tail to the root, so that the deepest block is the oldest; at one position the
 // full-attention blocks go before the window blocks.
 void EngineCore::ReleaseTable(Sequence& sequence, uint32_t from_index) {
   WorkerState& worker = *workers_[sequence.worker];
   const auto size = static_cast<uint32_t>(sequence.tables[0].size());
-  for (uint32_t i = size; i-- > from_index;) {
+  if (pool_.plain()) ReleasePlainTable(sequence, from_index);
+  for (uint32_t i = pool_.plain() ? from_index : size; i-- > from_index;) {
     for (const bool window : {false, true}) {
       for (uint32_t group = 0; group < groups(); ++group) {
         if (IsWindow(group) == window) ReleaseEntry(sequence, group, i);

@@ -116,10 +116,10 @@ std::vector<UnavailableView> EngineCore::ListUnavailable() {
 
 // --- Statistics ---
 
-void PowerHistogram::Add(uint64_t value) {
-  ++counts[std::min<size_t>(kBuckets - 1, static_cast<size_t>(std::bit_width(value)))];
-  ++count;
-  sum += static_cast<double>(value);
+void PowerHistogram::Add(uint64_t value, uint64_t times) {
+  counts[std::min<size_t>(kBuckets - 1, static_cast<size_t>(std::bit_width(value)))] += times;
+  count += times;
+  sum += static_cast<double>(value) * static_cast<double>(times);
 }
 
 EngineStats EngineCore::Stats() {

@@ -89,10 +89,20 @@ class EngineCore : private BlockingListener {
   struct Hit {
     // Nodes that match whole, from the root on.
     std::vector<NodeId> path;
+    // Of group 0, as long as the path.
+    std::vector<BlockId> blocks;
+    // The blocks are all there is: there is one group, and each is the tree's own.
+    bool plain = false;
     uint32_t whole_blocks = 0;
     // Tokens copied from `source`, which follows the whole blocks.
     NodeId source = kNoNode;
     uint32_t partial_tokens = 0;
+
+    void Shorten(uint32_t whole) {
+      whole_blocks = whole;
+      path.resize(whole);
+      blocks.resize(whole);
+    }
 
     uint32_t Tokens(uint32_t block_tokens) const {
       return whole_blocks * block_tokens + partial_tokens;
@@ -168,12 +178,15 @@ class EngineCore : private BlockingListener {
   bool WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& missing_block) const;
   void FitWindows(Hit& hit, WorkerSlot worker) const;
   BeginPlan PlanBegin(const BeginOp& op, Hit hit) const;
+  uint64_t CountIdleHits(const Hit& hit) const;
   template <typename Visit>
   void VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const;
   uint64_t Deficit(const BeginPlan& plan, const Sequence** waiter);
   bool ShortenHit(const BeginOp& op, uint64_t deficit, Hit& hit) const;
   Sequence& CreateSequence(const BeginOp& op, const BeginPlan& plan);
   void HoldHit(Sequence& sequence, const Hit& hit);
+  void HoldPlainHit(Sequence& sequence, const Hit& hit);
+  void TakeBlocks(Sequence& sequence, uint32_t count);
   void CopyPartial(Sequence& sequence, const Hit& hit);
 
   // --- core_grow.cc ---
@@ -258,6 +271,7 @@ class EngineCore : private BlockingListener {
   Error Finish(const FinishOp& op);
   void ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index);
   void ReleaseTable(Sequence& sequence, uint32_t from_index);
+  void ReleasePlainTable(Sequence& sequence, uint32_t from_index);
   void EndSequence(Sequence& sequence, bool drop);
   bool DropNode(NodeId node, const Sequence& sequence);
 

@@ -40,7 +40,7 @@ struct PowerHistogram {
   uint64_t count = 0;
   double sum = 0;
 
-  void Add(uint64_t value);
+  void Add(uint64_t value, uint64_t times = 1);
 
   friend bool operator==(const PowerHistogram&, const PowerHistogram&) = default;
 };

@@ -88,6 +88,28 @@ void EvictionOrder::Remove(BlockId block) {
   MarkUsed(record.band);
 }
 
+void EvictionOrder::Append(uint32_t index) {
+  Block& record = blocks_[index];
+  record.band = BandOf(record);
+  record.place = Place::kBand;
+  Ends& ends = bands_[record.band].ends;
+  record.prev = ends.tail;
+  record.next = kNil;
+  (ends.tail == kNil ? ends.head : blocks_[ends.tail].next) = index;
+  ends.tail = index;
+  used_bands_[record.band / 64] |= uint64_t{1} << (record.band % 64);
+}
+
+void EvictionOrder::RemoveRun(uint32_t front, uint32_t back) {
+  const uint8_t band = blocks_[front].band;
+  Ends& ends = bands_[band].ends;
+  const uint32_t before = blocks_[front].prev;
+  const uint32_t after = blocks_[back].next;
+  (before == kNil ? ends.head : blocks_[before].next) = after;
+  (after == kNil ? ends.tail : blocks_[after].prev) = before;
+  MarkUsed(band);
+}
+
 BlockId EvictionOrder::First() const {
   size_t number = 0;
   if (used_bands_[0] != 0) {

@@ -34,6 +34,11 @@ class EvictionOrder {
   // Links `block` by its band and last use; sets place and band.
   void Insert(BlockId block);
   void Remove(BlockId block);
+  // As Insert, of a block whose last use is later than that of all listed ones. Only while no
+  // journal runs, as the next.
+  void Append(uint32_t index);
+  // Unlinks what lies from `front` to `back` in the list of one band; places stay as they are.
+  void RemoveRun(uint32_t front, uint32_t back);
 
   // First in the order, or kNoBlock.
   BlockId First() const;

@@ -38,11 +38,6 @@ void PrefixTree::Grow() {
   if (groups_ > 1) more_blocks_.emplace_back(size_t{kPageNodes} * (groups_ - 1));
 }
 
-Node& PrefixTree::Mut(NodeId node) {
-  journal_->Save(nodes_[node]);
-  return nodes_[node];
-}
-
 NodeId PrefixTree::NewNode() {
   NodeId node = free_head_;
   if (node != kNoNode) {
@@ -139,7 +134,7 @@ bool PrefixTree::ChildLess::operator()(const ContentView& a, const ChildKey& b) 
   return CompareStart(tree->ContentOf(b.node), a) > 0;
 }
 
-NodeId PrefixTree::FindChild(NodeId parent, const ContentView& content) const {
+NodeId PrefixTree::FindAmongChildren(NodeId parent, const ContentView& content) const {
   const Node& node = nodes_[parent];
   if (node.child_count == 0) return kNoNode;
   if (node.child_count == 1) {
@@ -270,12 +265,6 @@ void PrefixTree::SetBlock(NodeId node, uint32_t group, BlockId block) {
 void PrefixTree::SetOwner(NodeId node, WorkerSlot owner, uint32_t sealer) {
   Mut(node).owner = owner;
   nodes_[node].sealer = sealer;
-}
-
-uint32_t PrefixTree::AddBlockers(NodeId node, int delta) {
-  uint32_t& blockers = Mut(node).blockers;
-  blockers = static_cast<uint32_t>(static_cast<int>(blockers) + delta);
-  return blockers;
 }
 
 void PrefixTree::SaveVariants(NodeId node) {

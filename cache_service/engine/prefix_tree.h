@@ -87,7 +87,14 @@ class PrefixTree {
     __builtin_prefetch(TokensOf(node));
   }
 
-  NodeId FindChild(NodeId parent, const ContentView& content) const;
+  NodeId FindChild(NodeId parent, const ContentView& content) const {
+    const Node& node = nodes_[parent];
+    if (node.child_count != 1 || nodes_[node.child].has_marks || !content.marks.empty()) {
+      return FindAmongChildren(parent, content);
+    }
+    return SameTokens(TokensOf(node.child), content.tokens, block_tokens_) ? node.child : kNoNode;
+  }
+
   // Children by falling common length with `content`, while it is positive; `visit` returns true to
   // stop. Content may be shorter than a block.
   template <typename Visit>
@@ -108,8 +115,14 @@ class PrefixTree {
   void Remove(NodeId node);
   void SetBlock(NodeId node, uint32_t group, BlockId block);
   void SetOwner(NodeId node, WorkerSlot owner, uint32_t sealer);
+
   // Returns the new number of blockers.
-  uint32_t AddBlockers(NodeId node, int delta);
+  uint32_t AddBlockers(NodeId node, int delta) {
+    uint32_t& blockers = Mut(node).blockers;
+    blockers = static_cast<uint32_t>(static_cast<int>(blockers) + delta);
+    return blockers;
+  }
+
   void SetVariant(NodeId node, NodeVariant variant);
   void RemoveVariant(NodeId node, WorkerSlot worker);
   const std::vector<NodeVariant>& Variants(NodeId node) const;
@@ -133,7 +146,14 @@ class PrefixTree {
 
   using Children = absl::btree_set<ChildKey, ChildLess>;
 
-  Node& Mut(NodeId node);
+  NodeId FindAmongChildren(NodeId parent, const ContentView& content) const;
+
+  Node& Mut(NodeId node) {
+    Node& record = nodes_[node];
+    journal_->Save(record);
+    return record;
+  }
+
   NodeId NewNode();
   void FreeNode(NodeId node);
   void Grow();

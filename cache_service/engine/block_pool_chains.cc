@@ -1,0 +1,52 @@
+#include "cache_service/engine/block_pool_chains.h"
+
+#include "cache_service/engine/retention.h"
+
+namespace quire {
+
+void BlockPool::TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken) {
+  size_t at = 0;
+  for (const WorkerSlot from : {worker, kNoWorker}) {
+    Lists& lists = *lists_[from];
+    for (; at < taken.size() && lists.free_head != kNil; ++at) {
+      const uint32_t index = lists.free_head;
+      lists.free_head = blocks_[index].next;
+      --lists.free_count;
+      TakeFresh(index, worker);
+      taken[at] = BlockId{index};
+    }
+    if (lists.free_head != kNil) blocks_[lists.free_head].prev = kNil;
+  }
+  for (; at < taken.size(); ++at) {
+    TakeFresh(fresh_, worker);
+    taken[at] = BlockId{fresh_++};
+  }
+  tabled_ += taken.size();
+  lists_[worker]->held_count += taken.size();
+  state_counts_[static_cast<size_t>(BlockState::kFilling)] += taken.size();
+}
+
+void BlockPool::TakeFresh(uint32_t index, WorkerSlot worker) {
+  Block& record = blocks_[index];
+  --state_counts_[static_cast<size_t>(record.state)];
+  record = Block{};
+  record.state = BlockState::kFilling;
+  record.priority = kDefaultPriority;
+  record.allocated_ms = now_ms_;
+  record.table_refs = 1;
+  record.holder = worker;
+}
+
+void BlockPool::AddTableRefs(std::span<const BlockId> blocks, WorkerSlot worker, uint32_t refs) {
+  for (const BlockId block : blocks) {
+    if (block == kNoBlock) continue;
+    Block& record = blocks_[Index(block)];
+    if (record.table_refs > 0 && record.holder == worker && !journal_->active()) {
+      record.table_refs += refs;
+      continue;
+    }
+    for (uint32_t i = 0; i < refs; ++i) AddTableRef(block, worker);
+  }
+}
+
+}  // namespace quire

@@ -1,0 +1,149 @@
+// Holding, releasing and taking many blocks at once.
+//
+// A chain is the table of one sequence, in order: the block before is the one above in the prefix
+// tree. What happens to each block is what AddTableRef, DropTableRef and TakeFree do, one after
+// another; here counts are summed up, neighbours in an eviction list leave it together, and nothing
+// is asked twice. A block in an unusual state takes the general way. Only for pools with one layer
+// group without a window, and only while no journal runs.
+#ifndef QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_CHAINS_H_
+#define QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_CHAINS_H_
+
+#include <span>
+#include <vector>
+
+#include "cache_service/engine/block_pool.h"
+
+namespace quire {
+
+// Blocks of one band that follow one another in its list, to be unlinked in one go.
+class BlockPool::ListedRun {
+ public:
+  explicit ListedRun(BlockPool& pool) : pool_(pool) {}
+
+  ~ListedRun() { Unlink(); }
+
+  ListedRun(const ListedRun&) = delete;
+  ListedRun& operator=(const ListedRun&) = delete;
+
+  // Takes a block that is listed in a band. The deeper block stands before the one above it.
+  void Add(uint32_t index) {
+    Block& record = pool_.blocks_[index];
+    if (count_ == 0 || record.next != front_) {
+      Unlink();
+      back_ = index;
+    }
+    front_ = index;
+    ++count_;
+    record.place = Place::kNone;
+  }
+
+  void Unlink() {
+    if (count_ == 0) return;
+    Lists& lists = *pool_.lists_[pool_.blocks_[front_].place_worker];
+    lists.order.RemoveRun(front_, back_);
+    lists.evictable_count -= count_;
+    count_ = 0;
+  }
+
+ private:
+  BlockPool& pool_;
+  uint32_t front_ = 0;
+  uint32_t back_ = 0;
+  uint64_t count_ = 0;
+};
+
+inline constexpr uint16_t kUnusualFlags =
+    kTimedFlag | kVariantFlag | kQuarantineFlag | kBadFlag | kGuardedFlag | kDeadFlag;
+
+// Adds a reference of the worker to each. add_blocker(i): chain[i] blocks what is above it from now
+// on; true if nothing did before. idle(record): told of a block that was idle.
+template <typename AddBlocker, typename Idle>
+void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, AddBlocker add_blocker,
+                          Idle idle) {
+  ListedRun listed(*this);
+  uint64_t held = 0;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    Block& record = blocks_[Index(chain[i])];
+    if (record.table_refs > 0 && record.holder == worker) {
+      ++record.table_refs;
+      continue;
+    }
+    if (record.state == BlockState::kIdle) idle(record);
+    if (record.table_refs > 0 || record.holds > 0 || record.Has(kUnusualFlags)) {
+      listed.Unlink();
+      AddTableRef(chain[i], worker);
+      continue;
+    }
+    ++held;
+    record.table_refs = 1;
+    record.holder = worker;
+    const BlockState before = record.state;
+    record.state = record.Has(kPendingFlag) ? BlockState::kPending : BlockState::kReferenced;
+    --state_counts_[static_cast<size_t>(before)];
+    ++state_counts_[static_cast<size_t>(record.state)];
+    const bool blocked_before = record.Has(kBlocksParentFlag);
+    record.Set(kClosedFlag | kBlocksParentFlag, true);
+    if (!blocked_before && add_blocker(i)) blocks_[Index(chain[i - 1])].Set(kBlockedFlag, true);
+    if (record.place == Place::kBand) {
+      listed.Add(Index(chain[i]));
+    } else if (record.place != Place::kNone) {
+      listed.Unlink();
+      Unlink(chain[i]);
+    }
+  }
+  tabled_ += held;
+  lists_[worker]->held_count += held;
+}
+
+// Releases chain[first, end), from the end. drop_blocker(i): chain[i] does not block what is above
+// it any more; true if nothing does now. general(i) releases a block in the general way; fenced(i)
+// is told of those that `step` fences.
+template <typename Above, typename DropBlocker, typename General, typename Fenced>
+void BlockPool::ReleaseChain(std::span<const BlockId> chain, size_t first, WorkerSlot worker,
+                             StepNumber step, Above above, DropBlocker drop_blocker,
+                             General general, Fenced fenced) {
+  Lists& lists = *lists_[step > 0 ? worker : kNoWorker];
+  for (size_t i = chain.size(); i-- > first;) {
+    Block& record = blocks_[Index(chain[i])];
+    if (record.table_refs > 1 && record.holder == worker) {
+      --record.table_refs;
+      continue;
+    }
+    const bool usual =
+        record.holder == worker && record.node != kNoNode && record.holds == 0 &&
+        !record.Has(kUnusualFlags) &&
+        (record.fence_worker == kNoWorker || (step > 0 && record.fence_worker == worker)) &&
+        (!record.Has(kPendingFlag) || (step > 0 && record.owner == worker)) && above(i);
+    if (!usual) {
+      general(i);
+      continue;
+    }
+    record.table_refs = 0;
+    record.holder = kNoWorker;
+    record.last_use = ++use_counter_;
+    record.idle_since_ms = now_ms_;
+    --tabled_;
+    --lists_[worker]->held_count;
+    --state_counts_[static_cast<size_t>(record.state)];
+    record.state = step > 0 ? BlockState::kFenced : BlockState::kIdle;
+    ++state_counts_[static_cast<size_t>(record.state)];
+    if (step > 0) {
+      record.fence_worker = worker;
+      record.fence_step = step;
+    } else {
+      record.Set(kClosedFlag, false);
+    }
+    if (!record.Has(kBlockedFlag)) {
+      record.Set(kBlocksParentFlag, false);
+      if (drop_blocker(i)) blocks_[Index(chain[i - 1])].Set(kBlockedFlag, false);
+      record.place_worker = record.fence_worker;
+      lists.order.Append(Index(chain[i]));
+      ++lists.evictable_count;
+    }
+    if (step > 0) fenced(i);
+  }
+}
+
+}  // namespace quire
+
+#endif  // QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_CHAINS_H_
