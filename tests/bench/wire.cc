@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "worker/client/connection.h"
+#include "worker/client/server_wait.h"
 
 namespace quire::bench {
 
@@ -32,8 +33,9 @@ client::ClientOptions BenchClientOptions(const std::string& address, const std::
 WireWorker::WireWorker(const std::string& address, const std::string& name, Form form)
     : form_(form), stub_(v1::CacheService::NewStub(Connect(address))) {
   const client::ClientOptions options = BenchClientOptions(address, name);
-  auto attached =
-      client::AttachWorker(*client::ConnectGrpc(address, ""), options, 1, SystemClock());
+  const SystemClock clock;
+  client::ServerWait wait(options.retry_budget, nullptr, clock);
+  auto attached = client::AttachWorker(*client::ConnectGrpc(address, ""), options, 1, clock, wait);
   if (!attached.ok()) Fail(std::string(attached.status().message()));
   attachment_ = *std::move(attached);
   if (form_ == Form::kStream) stream_ = stub_->StreamSteps(&context_);
