@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cache_service/engine/fault.h"
 #include "cache_service/engine/retention.h"
 
 namespace quire {
@@ -273,7 +274,9 @@ bool BlockPool::DropTableRef(BlockId block, WorkerSlot worker, StepNumber step) 
   }
   if (last_of_worker) {
     AddCount(lists_[worker]->held_count, -1);
-    if (step > 0) Fence(block, worker, step);
+    const bool fenced = !Injected(Fault::kReleaseUnfenced) &&
+                        (record.table_refs == 0 || !Injected(Fault::kOnlyLastHolderFenced));
+    if (step > 0 && fenced) Fence(block, worker, step);
   }
   Settle(block);
   return last_of_worker;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache_service/engine/block_pool.h"
+#include "cache_service/engine/fault.h"
 
 namespace quire {
 
@@ -111,7 +112,7 @@ void BlockPool::ReleaseChain(std::span<const BlockId> chain, size_t first, Worke
     }
     const bool usual =
         record.holder == worker && record.node != kNoNode && record.holds == 0 &&
-        !record.Has(kUnusualFlags) &&
+        !record.Has(kUnusualFlags) && !Injected(Fault::kReleaseUnfenced) &&
         (record.fence_worker == kNoWorker || (step > 0 && record.fence_worker == worker)) &&
         (!record.Has(kPendingFlag) || (step > 0 && record.owner == worker)) && above(i);
     if (!usual) {

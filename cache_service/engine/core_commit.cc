@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/fault.h"
 
 namespace quire {
 
@@ -53,7 +54,8 @@ void EngineCore::SealNext(Sequence& sequence) {
   if (new_node) {
     node = tree_.AddChild(sequence.node, content, sequence.worker, sequence.SealerId());
   }
-  const bool visible = !new_node && Visible(node, sequence.worker);
+  const bool visible =
+      !new_node && (Visible(node, sequence.worker) || Injected(Fault::kRemapOntoPending));
   if (visible) {
     MergeInto(sequence, node);
   } else {
@@ -97,7 +99,9 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
   const uint32_t index = sequence.sealed;
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId own = sequence.tables[group][index];
-    const BlockId existing = VisibleBlock(node, group, sequence.worker);
+    const BlockId existing = Injected(Fault::kRemapOntoPending)
+                                 ? tree_.BlockOf(node, group)
+                                 : VisibleBlock(node, group, sequence.worker);
     if (own == kNoBlock || own == existing) continue;
     if (existing != kNoBlock) {
       ApplyRetention(sequence, existing, index);
@@ -300,11 +304,13 @@ void EngineCore::Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t ind
 // --- Windows ---
 
 void EngineCore::LeaveWindows(Sequence& sequence) {
+  const uint32_t computed =
+      Injected(Fault::kWindowExitByLength) ? sequence.length : sequence.committed;
   for (uint32_t group = 0; group < groups(); ++group) {
     if (!IsWindow(group)) continue;
     std::vector<BlockId>& table = sequence.tables[group];
     const uint32_t first =
-        std::min(FirstNeededBlock(options_.groups[group].window_tokens, sequence.committed,
+        std::min(FirstNeededBlock(options_.groups[group].window_tokens, computed,
                                   options_.block_tokens, options_.window_slack_tokens),
                  static_cast<uint32_t>(table.size()));
     for (uint32_t i = sequence.window_start[group]; i < first; ++i) {

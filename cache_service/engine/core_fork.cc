@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/fault.h"
 
 namespace quire {
 
@@ -51,7 +52,7 @@ Error EngineCore::Fork(const ForkOp& op) {
       parent->touched_step == step_ ? parent->length_before_step : parent->length;
   const uint32_t shared = std::max(parent->committed, entered);
   // The parent's kernels may be writing ahead in its last block, so the children get copies of it.
-  const bool ahead = parent->reserved > parent->length;
+  const bool ahead = parent->reserved > parent->length && !Injected(Fault::kForkDropsAhead);
   const bool copy_tail = ahead && shared % options_.block_tokens != 0;
   const uint64_t needed = copy_tail ? uint64_t{groups()} * op.children.size() : 0;
   const bool claimed = parent->claim != nullptr && needed <= parent->claim->remaining;

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/fault.h"
 
 namespace quire {
 
@@ -199,6 +200,7 @@ uint64_t EngineCore::Headroom(const Claim* claim) const {
   const uint64_t open = pool_.OpenFree() + pool_.OpenEvictable();
   const uint64_t own = pool_.OwnFree(worker_->slot) + pool_.OwnEvictable(worker_->slot);
   const uint64_t elsewhere = ClaimedElsewhere();
+  if (Injected(Fault::kClaimNotCounted)) return open + own;
   const uint64_t usable = own + (open > elsewhere ? open - elsewhere : 0);
   const uint64_t claimed = worker_->claimed - (claim != nullptr ? claim->remaining : 0);
   return usable > claimed ? usable - claimed : 0;

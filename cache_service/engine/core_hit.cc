@@ -3,18 +3,19 @@
 #include <algorithm>
 
 #include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/fault.h"
 
 namespace quire {
 
 bool EngineCore::Visible(NodeId node, WorkerSlot worker) const {
   const Node& record = tree_.Get(node);
-  return record.owner == kNoWorker || record.owner == worker ||
+  return record.owner == kNoWorker || record.owner == worker || Injected(Fault::kPendingShown) ||
          (record.has_variants && tree_.VariantOf(node, worker) != nullptr);
 }
 
 BlockId EngineCore::VisibleBlock(NodeId node, uint32_t group, WorkerSlot worker) const {
   const Node& record = tree_.Get(node);
-  if (record.owner == kNoWorker || record.owner == worker) {
+  if (record.owner == kNoWorker || record.owner == worker || Injected(Fault::kPendingShown)) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block != kNoBlock || !record.has_variants) return block;
   }

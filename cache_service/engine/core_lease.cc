@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/fault.h"
 
 namespace quire {
 namespace {
@@ -200,6 +201,11 @@ void EngineCore::EndLease(WorkerState& worker) {
   for (const BlockId block : worker.unreported_releases) {
     pool_.EndFence(block, worker.slot, kUnreportedStep);
   }
+  if (Injected(Fault::kCopiesNotQuarantined)) {
+    for (const LogEntry& entry : worker.log) {
+      if (entry.kind == LogKind::kCopied) std::erase(written, entry.block);
+    }
+  }
   QuarantineBlocks(worker, written);
   leases_.erase(worker.lease);
   worker_names_.erase(worker.name);
@@ -272,7 +278,11 @@ void EngineCore::QuarantineBlocks(const WorkerState& worker, const std::vector<B
 
 void EngineCore::CheckQuarantines() {
   for (Quarantine& quarantine : quarantines_) {
-    if (seams_.mappings != nullptr && !seams_.mappings->IsGone(quarantine.lease_number)) continue;
+    const bool waited =
+        Injected(Fault::kQuarantineByTime) && now_ - quarantine.since > options_.fence_timeout;
+    const bool mapped =
+        seams_.mappings != nullptr && !seams_.mappings->IsGone(quarantine.lease_number);
+    if (mapped && !waited) continue;
     for (const BlockId block : quarantine.blocks) {
       pool_.Mut(block).Set(kQuarantineFlag, false);
       pool_.Settle(block);

@@ -52,10 +52,13 @@ void EngineCore::ReattachWindow(Sequence& sequence, uint32_t length) {
     const uint32_t hard_first =
         FirstNeededBlock(options_.groups[group].window_tokens, length, options_.block_tokens);
     const uint32_t end = std::min(BlocksFor(length), sequence.window_start[group]);
-    NodeId node = sequence.node;
-    for (uint32_t depth = sequence.sealed; depth > end; --depth) node = tree_.Get(node).parent;
+    // Without a path in the tree nothing comes back; CheckWindow has seen that nothing must.
+    NodeId node = sequence.publishes ? sequence.node : kNoNode;
+    for (uint32_t depth = sequence.sealed; node != kNoNode && depth > end; --depth) {
+      node = tree_.Get(node).parent;
+    }
     uint32_t start = end;
-    for (uint32_t i = end; i-- > first; node = tree_.Get(node).parent) {
+    for (uint32_t i = end; node != kNoNode && i-- > first; node = tree_.Get(node).parent) {
       const BlockId block = VisibleBlock(node, group, sequence.worker);
       if (block == kNoBlock && i < hard_first) break;
       sequence.tables[group][i] = block;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/engine/engine_core.h"
+#include "cache_service/engine/fault.h"
 #include "cache_service/engine/overloaded.h"
 #include "cache_service/engine/step_identity.h"
 
@@ -114,6 +115,7 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepPar
   worker_ = nullptr;
 
   ++counters_.steps;
+  if (Injected(Fault::kOneAnswerStored)) worker.answers.clear();
   worker.answers.push_back({params.step, Fingerprint(params), result});
   return std::shared_ptr<const StepResult>(std::move(result));
 }
@@ -337,7 +339,7 @@ Sequence* EngineCore::FindAt(SequenceHandle handle, uint32_t start_length, Error
                       {{"sequence", handle}});
     return nullptr;
   }
-  if (sequence->length != start_length) {
+  if (sequence->length != start_length && !Injected(Fault::kStartUnchecked)) {
     error = MakeError(
         Reason::kLengthMismatch,
         absl::StrCat("sequence ", handle, " has length ", sequence->length,
