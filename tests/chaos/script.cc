@@ -145,9 +145,9 @@ bool Script::TerminateServer() {
 bool Script::StopServer() {
   if (!server_usable_) return false;
   server_usable_ = false;
-  kill(fleet_.server().pid(), SIGSTOP);
+  SignalProcess(fleet_.server().pid(), SIGSTOP);
   Later(50, 3000, [this] {
-    kill(fleet_.server().pid(), SIGCONT);
+    SignalProcess(fleet_.server().pid(), SIGCONT);
     server_usable_ = true;
   });
   return true;

@@ -141,7 +141,7 @@ TEST_F(ProcessTest, S57_AForkedChildKeepsTheQuarantineOfItsDeadParent) {
   EXPECT_EQ(Blocks().quarantined(), blocks.size());
   std::this_thread::sleep_for(milliseconds(1200));
   EXPECT_EQ(Blocks().quarantined(), blocks.size()) << "the child could still write";
-  kill(child, SIGKILL);
+  SignalProcess(child, SIGKILL);
   EXPECT_TRUE(Eventually([&] { return Blocks().quarantined() == 0; }));
   EXPECT_EQ(Blocks().free(), Pool().block_count());
   ExpectCleanAudit();
@@ -179,9 +179,9 @@ TEST_F(ProcessTest, S66_AStoppedServerLosesNoLease) {
   Puppet two(server_.address(), {.name = "two", .lease = kLease});
   EXPECT_EQ(one.Do("prompts 1 1000 20 1"), "ok");
   EXPECT_EQ(two.Do("prompts 1 2000 20 1"), "ok");
-  kill(server_.pid(), SIGSTOP);
+  SignalProcess(server_.pid(), SIGSTOP);
   std::this_thread::sleep_for(milliseconds(5000));
-  kill(server_.pid(), SIGCONT);
+  SignalProcess(server_.pid(), SIGCONT);
   std::this_thread::sleep_for(milliseconds(1000));
   for (Puppet* worker : {&one, &two}) {
     EXPECT_EQ(worker->Do("lease"), "ok");

@@ -70,6 +70,23 @@ void Program::Signal(int number) const {
   if (pid_ != 0) kill(pid_, number);
 }
 
+int Program::Child() const {
+  const std::string number = std::to_string(pid_);
+  const std::string path = "/proc/" + number + "/task/" + number + "/children";
+  for (int tries = 0; tries < 2000; ++tries) {
+    std::istringstream children(ReadFile(path));
+    int child = 0;
+    if (children >> child) return child;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  ADD_FAILURE() << "process " << pid_ << " has no child";
+  return 0;
+}
+
+void SignalProcess(int pid, int number) {
+  if (pid > 0) kill(pid, number);
+}
+
 std::string Program::output() const { return ReadFile(folder_ + "/out"); }
 
 bool Program::Ended() {

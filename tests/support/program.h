@@ -17,6 +17,9 @@ struct ProgramResult {
 // Contents of a file; empty if there is none.
 std::string ReadFile(const std::string& path);
 
+// Like kill, but never of a whole group.
+void SignalProcess(int pid, int number);
+
 // A program in the background. Killed at destruction. Not thread-safe.
 class Program {
  public:
@@ -29,6 +32,8 @@ class Program {
   int pid() const { return pid_; }
 
   void Signal(int number) const;
+  // A process that it started, waited for at most ten seconds; fails the test and is 0 without one.
+  int Child() const;
   // What it printed so far.
   std::string output() const;
   // Until the text was printed, at most a minute; false if the program ended or stayed silent.

@@ -34,6 +34,21 @@ v1::AttachWorkerRequest MakeRequest(const ClientOptions& options, uint64_t incar
   return request;
 }
 
+RegionGrant MakeGrant(const v1::MemoryRegion& region, const PoolInfo& info) {
+  return {.rank = region.rank(),
+          .path = region.path(),
+          .blocks_offset = region.blocks_offset(),
+          .bytes = region.bytes(),
+          .layout_id = region.layout_id(),
+          .layout_version = region.layout_version(),
+          .lease_word_offset = region.lease_word_offset(),
+          .lease_word = region.lease_word(),
+          .lock_offset = region.lock_offset(),
+          .epoch = info.epoch,
+          .block_bytes = info.block_bytes,
+          .block_count = info.block_count};
+}
+
 PoolInfo MakeInfo(const v1::AttachWorkerResponse& response) {
   PoolInfo info;
   info.pool = response.pool();
@@ -51,6 +66,9 @@ PoolInfo MakeInfo(const v1::AttachWorkerResponse& response) {
   info.max_operations_per_step = response.max_operations_per_step();
   info.expected_step = std::max<uint64_t>(1, response.expected_step());
   info.resumed = response.resumed();
+  for (const v1::MemoryRegion& region : response.regions()) {
+    info.regions.push_back(MakeGrant(region, info));
+  }
   return info;
 }
 
@@ -96,18 +114,7 @@ absl::StatusOr<std::unique_ptr<PoolMapping>> MapRegion(const ClientOptions& opti
         return status;
       }
     }
-    return PoolMapping::Map({.rank = region.rank(),
-                             .path = region.path(),
-                             .blocks_offset = region.blocks_offset(),
-                             .bytes = region.bytes(),
-                             .layout_id = region.layout_id(),
-                             .layout_version = region.layout_version(),
-                             .lease_word_offset = region.lease_word_offset(),
-                             .lease_word = region.lease_word(),
-                             .lock_offset = region.lock_offset(),
-                             .epoch = info.epoch,
-                             .block_bytes = info.block_bytes,
-                             .block_count = info.block_count});
+    return PoolMapping::Map(MakeGrant(region, info));
   }
   if (response.regions_size() == 0) return nullptr;
   return absl::InternalError(absl::StrCat("no region for rank ", options.rank));

@@ -33,6 +33,8 @@ struct PoolInfo {
   uint32_t max_sequence_tokens = 0;
   uint32_t max_operations_per_step = 0;
   StepNumber expected_step = 1;
+  // One per rank; each rank's process maps its own.
+  std::vector<RegionGrant> regions{};
   // An equal incarnation was attached already; its sequences are still there.
   bool resumed = false;
 };

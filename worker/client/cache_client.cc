@@ -164,10 +164,14 @@ absl::StatusOr<std::optional<AppliedStep>> CacheClient::Poll() {
 absl::StatusOr<AppliedStep> CacheClient::Wait() {
   if (!failed_.ok()) return failed_;
   if (ledger_->idle()) return absl::FailedPreconditionError("no step is in flight");
+  TimePoint start = clock_.Now();
   for (;;) {
     absl::StatusOr<std::optional<AppliedStep>> applied = Receive(options_.step_timeout);
     if (!applied.ok()) return applied.status();
     if (applied->has_value()) return **std::move(applied);
+    // Nothing yet may also mean that the steps were just sent again.
+    if (clock_.Now() - start < options_.step_timeout) continue;
+    start = clock_.Now();
     const absl::Status late = absl::DeadlineExceededError(
         absl::StrCat("no answer to step ", ledger_->front().batch.step()));
     if (absl::Status status = Recover(late); !status.ok()) return status;
@@ -266,7 +270,8 @@ absl::Status CacheClient::CheckLease() {
   return absl::OkStatus();
 }
 
-absl::Status CacheClient::Reattach() {
+absl::Status CacheClient::Reattach(const absl::Status& cause) {
+  failed_.Update(cause);
   keeper_.reset();
   transport_.reset();
   tables_.Clear();

@@ -115,8 +115,9 @@ class CacheClient {
   absl::Status CheckLease();
 
   // Drops all sequences, unmaps, and attaches as a new incarnation (waiting for a server that is
-  // starting again). Steps in flight are forgotten.
-  absl::Status Reattach();
+  // starting again). Steps in flight are forgotten. `cause` is what people are told, unless the
+  // client itself saw the lease end.
+  absl::Status Reattach(const absl::Status& cause = absl::OkStatus());
 
   // Ends the sequences and unmaps. The client is of no further use.
   absl::Status Detach();

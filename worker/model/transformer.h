@@ -20,6 +20,7 @@
 #include "worker/model/layers.h"
 #include "worker/model/linear.h"
 #include "worker/model/model_config.h"
+#include "worker/model/shard.h"
 #include "worker/model/weights.h"
 
 namespace quire::model {
@@ -30,12 +31,22 @@ class Transformer {
   static absl::StatusOr<std::unique_ptr<Transformer>> Create(const ModelConfig& config,
                                                              WeightSource& weights);
 
+  // One rank of several: keys, values and attention of its own heads only. `reduce` joins the ranks
+  // and must outlive the model.
+  static absl::StatusOr<std::unique_ptr<Transformer>> CreateShard(const ModelConfig& config,
+                                                                  WeightSource& weights,
+                                                                  const Shard& shard,
+                                                                  AllReduce& reduce);
+
   // Computes the batch. `logits` becomes [batch.logit_rows.size()][vocabulary]. INVALID_ARGUMENT
   // for a token outside the vocabulary; otherwise the attention's first error.
   absl::Status Forward(const LaunchBatch& batch, KvAttention& attention,
                        std::vector<float>& logits);
 
   const ModelConfig& config() const { return config_; }
+
+  // The shape of this rank's part, for its KvAttention; the whole model's if there is one rank.
+  const ModelConfig& part() const { return part_; }
 
   const std::string& fingerprint() const { return fingerprint_; }
 
@@ -53,15 +64,23 @@ class Transformer {
     std::vector<float> x, normed, q, k, v, attended, projected, gate, up;
   };
 
-  explicit Transformer(const ModelConfig& config);
+  Transformer(const ModelConfig& config, const Shard& shard, AllReduce* reduce);
+  static absl::StatusOr<std::unique_ptr<Transformer>> Create(const ModelConfig& config,
+                                                             WeightSource& weights,
+                                                             const Shard& shard, AllReduce* reduce);
+  // Adds the ranks' parts of a projection to the activations.
+  absl::Status AddProjected();
   absl::Status Load(WeightSource& weights);
   absl::Status LoadLayer(WeightSource& weights, int32_t index);
   absl::Status Embed(const LaunchBatch& batch);
   absl::Status Attend(int32_t index, int32_t rows, KvAttention& attention);
-  void FeedForward(const Layer& layer, int32_t rows);
+  absl::Status FeedForward(const Layer& layer, int32_t rows);
   void ComputeLogits(const LaunchBatch& batch, std::vector<float>& logits);
 
-  ModelConfig config_;
+  const ModelConfig config_;
+  const Shard shard_;
+  const ModelConfig part_;
+  AllReduce* const reduce_;
   std::string fingerprint_;
   Rope rope_;
   Linear embedding_;

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/command_line.h"
+#include "worker/runtime/rank_flags.h"
 
 ABSL_FLAG(std::string, workload, "chat",
           "chat, samples, beam, trace or prefill-decode (chat in two processes).");
@@ -146,7 +147,8 @@ absl::Status ReadClient(WorkerOptions& options) {
   client.retry_budget = Seconds(timeout);
   client::ModelLayout layout;
   layout.dtype = static_cast<client::Dtype>(options.model.kv_dtype);
-  layout.kv_heads = static_cast<uint32_t>(options.model.kv_heads);
+  if (absl::Status status = ReadRanks(options); !status.ok()) return status;
+  layout.kv_heads = static_cast<uint32_t>(options.model.kv_heads) / client.ranks;
   layout.head_dim = static_cast<uint32_t>(options.model.head_dim);
   for (int32_t layer = 0; layer < options.model.layers; ++layer) {
     layout.layer_windows.push_back(options.model.window(layer));

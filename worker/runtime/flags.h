@@ -33,6 +33,11 @@ struct WorkerOptions {
   uint32_t trace_scale = 64;
   // Set in the process that computes the prompts of prefill-decode: its end of the socket.
   int prefill_fd = -1;
+  // Set in the processes of the ranks beside the scheduler's: theirs of client.ranks, the line to
+  // the scheduler, and the memory for sums.
+  uint32_t rank = 0;
+  int rank_fd = -1;
+  int reduce_fd = -1;
 };
 
 // Parses and checks; INVALID_ARGUMENT names the flag, unknown ones included. Ends the process for

@@ -13,32 +13,11 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "worker/runtime/line_socket.h"
 #include "worker/runtime/prefill_worker.h"
 #include "worker/runtime/workload.h"
 
 namespace quire::runtime {
-
-// Lines over a stream socket. Owns the descriptor. Not thread-safe.
-class LineSocket {
- public:
-  explicit LineSocket(int fd) : fd_(fd) {}
-
-  ~LineSocket();
-  LineSocket(const LineSocket&) = delete;
-  LineSocket& operator=(const LineSocket&) = delete;
-
-  // False: the other side is gone.
-  bool Send(const std::string& line);
-  // The next line, or nothing within the time (negative: wait for ever).
-  std::optional<std::string> Receive(int timeout_ms);
-
-  bool closed() const { return closed_; }
-
- private:
-  int fd_;
-  std::string buffer_;
-  bool closed_ = false;
-};
 
 // The prefilling side: serves until the other side closes the socket.
 absl::Status ServePrefill(PrefillWorker& worker, int fd);

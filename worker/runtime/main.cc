@@ -7,6 +7,7 @@
 #include "worker/runtime/handoff.h"
 #include "worker/runtime/prefill_worker.h"
 #include "worker/runtime/progress_printer.h"
+#include "worker/runtime/rank_process.h"
 #include "worker/runtime/server_notice_text.h"
 #include "worker/runtime/stop_signal.h"
 #include "worker/runtime/summary.h"
@@ -95,8 +96,13 @@ int Main(int argc, char** argv) {
   options->client.on_server_notice = [&, server = options->client.server](const auto& notice) {
     progress.Print(who + ToLine(notice, server));
   };
+  if (options->rank_fd >= 0) {
+    LeaveSignalsToParent();
+    const absl::Status status = ServeRank(*options);
+    return status.ok() ? 0 : Fail("quire-worker (rank)", status);
+  }
   if (options->prefill_fd >= 0) {
-    LeaveInterruptsToParent();
+    LeaveSignalsToParent();
     return RunPrefill(*options);
   }
   if (options->workload == "trace" && options->trace_without_model) {

@@ -4,14 +4,14 @@
 
 namespace quire::runtime {
 
-absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::CacheClient& client,
+absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::PoolInfo& info,
+                                                           std::byte* blocks,
                                                            const model::ModelConfig& config,
                                                            int threads) {
-  if (client.blocks() == nullptr) {
+  if (blocks == nullptr) {
     return absl::FailedPreconditionError("the pool has no memory to compute in");
   }
-  const client::PoolInfo& info = client.pool();
-  model::PagedPool pool{client.blocks(), info.block_count, info.block_bytes, info.block_tokens, {}};
+  model::PagedPool pool{blocks, info.block_count, info.block_bytes, info.block_tokens, {}};
   for (const client::LayerGroup& group : info.groups) {
     pool.groups.push_back({group.window_tokens, group.layers});
   }

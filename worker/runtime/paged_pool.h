@@ -12,9 +12,9 @@
 
 namespace quire::runtime {
 
-// A paged cache over the memory that the client maps now; void after Reattach.
-// FAILED_PRECONDITION if it maps none.
-absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::CacheClient& client,
+// A paged cache over mapped blocks. FAILED_PRECONDITION if there are none.
+absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::PoolInfo& info,
+                                                           std::byte* blocks,
                                                            const model::ModelConfig& config,
                                                            int threads);
 

@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<PrefillWorker>> PrefillWorker::Create(client::Cac
 
 absl::Status PrefillWorker::MapPool() {
   absl::StatusOr<std::unique_ptr<model::PagedKv>> kv =
-      MapPagedKv(client_, model_.config(), threads_);
+      MapPagedKv(client_.pool(), client_.blocks(), model_.config(), threads_);
   if (!kv.ok()) return kv.status();
   kv_ = *std::move(kv);
   return absl::OkStatus();

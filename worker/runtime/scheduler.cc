@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/runtime/paged_pool.h"
+#include "worker/runtime/local_executor.h"
 
 namespace quire::runtime {
-Scheduler::Scheduler(client::CacheClient& client, model::Transformer& model,
+Scheduler::Scheduler(client::CacheClient& client, std::unique_ptr<Executor> executor,
                      const SchedulerOptions& options, const Clock& clock)
     : client_(client),
-      model_(model),
+      executor_(std::move(executor)),
       options_(options),
       clock_(clock),
       planner_(options, client.pool(), client.tables(), stats_) {}
@@ -20,30 +20,29 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient
                                                              model::Transformer& model,
                                                              const SchedulerOptions& options,
                                                              const Clock& clock) {
+  return Create(client, std::make_unique<LocalExecutor>(model, options.threads), options, clock);
+}
+
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient& client,
+                                                             std::unique_ptr<Executor> executor,
+                                                             const SchedulerOptions& options,
+                                                             const Clock& clock) {
   if (options.steps_in_flight == 0 || options.chunk_tokens == 0 || options.max_sequences == 0 ||
       options.max_batch_tokens < options.drafts + 1) {
     return absl::InvalidArgumentError(
         "steps in flight, chunk and sequences must be positive, the batch larger than the drafts");
   }
-  std::unique_ptr<Scheduler> scheduler(new Scheduler(client, model, options, clock));
-  if (absl::Status status = scheduler->MapPool(); !status.ok()) return status;
+  if (absl::Status status = executor->Map(client); !status.ok()) return status;
+  std::unique_ptr<Scheduler> scheduler(new Scheduler(client, std::move(executor), options, clock));
   client.set_copy_executor([raw = scheduler.get()](std::span<const client::CopyOrder> orders) {
     return raw->CopyBlocks(orders);
   });
   return scheduler;
 }
 
-absl::Status Scheduler::MapPool() {
-  absl::StatusOr<std::unique_ptr<model::PagedKv>> kv =
-      MapPagedKv(client_, model_.config(), options_.threads);
-  if (!kv.ok()) return kv.status();
-  kv_ = *std::move(kv);
-  return absl::OkStatus();
-}
-
 absl::Status Scheduler::CopyBlocks(std::span<const client::CopyOrder> orders) {
   stats_.copy_orders += orders.size();
-  return ExecuteCopies(*kv_, orders);
+  return executor_->Copy(orders);
 }
 
 void Scheduler::Add(Request request) {
@@ -70,7 +69,7 @@ bool Scheduler::idle() const {
 
 absl::Status Scheduler::RunOnce() {
   const absl::Status status = Round();
-  return client::EndsLease(status) ? StartOver() : status;
+  return client::EndsLease(status) ? StartOver(status) : status;
 }
 
 absl::Status Scheduler::Round() {
@@ -147,13 +146,12 @@ absl::Status Scheduler::RunModel(const Plan& plan, std::vector<float>& logits) {
     tables.emplace_back(state->tables.begin(), state->tables.end());
     stats_.computed_tokens += known;
   }
-  if (absl::Status status = kv_->Prepare(batch, tables); !status.ok()) return status;
-  return model_.Forward(batch, *kv_, logits);
+  return executor_->Launch(batch, tables, logits);
 }
 
 void Scheduler::Deliver(const Plan& plan, std::span<const float> logits) {
   size_t row = 0;
-  const auto width = static_cast<size_t>(model_.config().vocabulary);
+  const auto width = static_cast<size_t>(executor_->config().vocabulary);
   for (const PlannedRows& planned : plan.rows) {
     row += DeliverRows(planned, logits.subspan(row * width));
   }
@@ -166,7 +164,7 @@ size_t Scheduler::DeliverRows(const PlannedRows& planned, std::span<const float>
   const size_t drafts = planned.drafts.size();
   branch.computed += planned.rows - static_cast<uint32_t>(drafts);
   if (!planned.wants_logits) return 0;
-  const auto width = static_cast<size_t>(model_.config().vocabulary);
+  const auto width = static_cast<size_t>(executor_->config().vocabulary);
   stats_.drafted_tokens += drafts;
   for (size_t i = 0; i <= drafts; ++i) {
     const size_t before = branch.tokens.size();

@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/client/cache_client.h"
-#include "worker/model/paged_kv.h"
 #include "worker/model/transformer.h"
+#include "worker/runtime/executor.h"
 #include "worker/runtime/planner.h"
 #include "worker/runtime/scheduler_options.h"
 
@@ -34,6 +34,11 @@ namespace quire::runtime {
 // outlive it.
 class Scheduler {
  public:
+  static absl::StatusOr<std::unique_ptr<Scheduler>> Create(client::CacheClient& client,
+                                                           std::unique_ptr<Executor> executor,
+                                                           const SchedulerOptions& options,
+                                                           const Clock& clock);
+  // With the whole model in this process.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Create(client::CacheClient& client,
                                                            model::Transformer& model,
                                                            const SchedulerOptions& options,
@@ -63,8 +68,8 @@ class Scheduler {
   const client::PoolCounts& pool_counts() const { return pool_counts_; }
 
  private:
-  Scheduler(client::CacheClient& client, model::Transformer& model, const SchedulerOptions& options,
-            const Clock& clock);
+  Scheduler(client::CacheClient& client, std::unique_ptr<Executor> executor,
+            const SchedulerOptions& options, const Clock& clock);
 
   // Makes a call to the server and counts its time.
   template <typename Call>
@@ -75,7 +80,6 @@ class Scheduler {
     return result;
   }
 
-  absl::Status MapPool();
   absl::Status CopyBlocks(std::span<const client::CopyOrder> orders);
 
   // Rounds.
@@ -107,16 +111,16 @@ class Scheduler {
   void Preempt(const std::shared_ptr<RequestRun>& run);
   void RelieveShortage();
   void Abandon(const std::shared_ptr<RequestRun>& run, const absl::Status& status);
-  absl::Status StartOver();
+  absl::Status StartOver(const absl::Status& cause);
+  absl::Status AttachAgain(const absl::Status& cause);
 
   client::CacheClient& client_;
-  model::Transformer& model_;
+  const std::unique_ptr<Executor> executor_;
   const SchedulerOptions options_;
   const Clock& clock_;
   std::function<void(const Request&)> on_begun_;
   SchedulerStats stats_;
   Planner planner_;
-  std::unique_ptr<model::PagedKv> kv_;
   Work work_;
   std::map<client::StepNumber, std::vector<Issued>> issued_;
   std::vector<RequestResult> results_;

@@ -20,6 +20,9 @@ constexpr uint32_t kMostPreemptions = 30;
 // Between begins at a server that drains; its successor ends the wait.
 constexpr Duration kDrainingPause = std::chrono::milliseconds(100);
 
+// A rank that dies each time it is mapped will not do better the next time.
+constexpr int kMostAttaches = 10;
+
 bool IsShortage(const Error& error) {
   return error.reason == Reason::kPoolExhausted || error.reason == Reason::kLimitExceeded ||
          error.reason == Reason::kQuotaExceeded;
@@ -235,13 +238,12 @@ void Scheduler::Abandon(const std::shared_ptr<RequestRun>& run, const absl::Stat
 }
 
 // The server forgot this worker, or it forgot everything: begin again under a new lease.
-absl::Status Scheduler::StartOver() {
+absl::Status Scheduler::StartOver(const absl::Status& cause) {
   ++stats_.lost_leases;
   issued_.clear();
   releases_in_flight_ = 0;
   work_.releases.clear();
   pool_counts_known_ = false;
-  kv_.reset();
   while (!work_.running.empty()) {
     const std::shared_ptr<RequestRun> run = work_.running.back();
     work_.running.pop_back();
@@ -252,9 +254,20 @@ absl::Status Scheduler::StartOver() {
     }
     PutBack(run);
   }
-  const absl::Status attached = Blocked([this] { return client_.Reattach(); });
-  if (!attached.ok()) return attached;
-  return MapPool();
+  return AttachAgain(cause);
+}
+
+// The server, or a rank, may be lost again meanwhile.
+absl::Status Scheduler::AttachAgain(const absl::Status& cause) {
+  absl::Status why = cause;
+  for (int tries = 0; tries < kMostAttaches; ++tries) {
+    executor_->Unmap();
+    const absl::Status attached = Blocked([&] { return client_.Reattach(why); });
+    if (!attached.ok()) return attached;
+    why = executor_->Map(client_);
+    if (!client::EndsLease(why)) return why;
+  }
+  return why;
 }
 
 }  // namespace quire::runtime

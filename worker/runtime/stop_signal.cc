@@ -21,6 +21,9 @@ const std::atomic<bool>& StopOnSignals() {
   return stop_asked;
 }
 
-void LeaveInterruptsToParent() { signal(SIGINT, SIG_IGN); }
+void LeaveSignalsToParent() {
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+}
 
 }  // namespace quire::runtime

@@ -9,8 +9,8 @@ namespace quire::runtime {
 // True after the first SIGINT or SIGTERM; the second one ends the process as if this were not here.
 const std::atomic<bool>& StopOnSignals();
 
-// For a process that another one ends: an interrupt at the terminal reaches both.
-void LeaveInterruptsToParent();
+// For a process that another one ends: terminals and service managers signal all of a group.
+void LeaveSignalsToParent();
 
 }  // namespace quire::runtime
 

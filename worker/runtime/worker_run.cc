@@ -8,8 +8,10 @@
 
 #include "worker/client/cache_client.h"
 #include "worker/model/linear.h"
+#include "worker/runtime/child_process.h"
 #include "worker/runtime/handoff.h"
-#include "worker/runtime/prefill_process.h"
+#include "worker/runtime/local_executor.h"
+#include "worker/runtime/rank_executor.h"
 #include "worker/runtime/runner.h"
 #include "worker/runtime/scheduler.h"
 #include "worker/runtime/server_notice_text.h"
@@ -59,14 +61,23 @@ absl::Status VerifyAll(const WorkerOptions& options, const std::vector<RequestRe
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<Executor>> MakeExecutor(const WorkerOptions& options,
+                                                       model::Transformer& model, char** argv) {
+  if (options.client.ranks == 1) return std::make_unique<LocalExecutor>(model, options.threads);
+  return RankExecutor::Create(options, argv);
+}
+
 // The process that computes the prompts, if the workload has one; `workload` then gets them there.
-absl::StatusOr<std::optional<PrefillProcess>> StartPrefill(const WorkerOptions& options,
-                                                           char** argv, Scheduler& scheduler,
-                                                           std::unique_ptr<Workload>& workload) {
+absl::StatusOr<std::optional<ChildProcess>> StartPrefill(const WorkerOptions& options, char** argv,
+                                                         Scheduler& scheduler,
+                                                         std::unique_ptr<Workload>& workload) {
   if (options.workload != "prefill-decode") return std::nullopt;
-  auto started = PrefillProcess::Start(options.client.worker, argv);
+  auto started = ChildProcess::Start(argv, [&](int socket) {
+    return std::vector<std::string>{"--name=" + options.client.worker + "-prefill",
+                                    "--prefill_fd=" + std::to_string(socket)};
+  });
   if (!started.ok()) return started.status();
-  std::optional<PrefillProcess> prefill(*std::move(started));
+  std::optional<ChildProcess> prefill(*std::move(started));
   auto handoff = std::make_unique<HandoffWorkload>(std::move(workload), prefill->TakeSocket());
   scheduler.set_on_begun([raw = handoff.get()](const Request& request) { raw->OnBegun(request); });
   workload = std::move(handoff);
@@ -95,13 +106,15 @@ absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPr
   if (!trace.ok()) return trace.status();
   auto model = MakeModel(options);
   if (!model.ok()) return model.status();
+  auto executor = MakeExecutor(options, **model, argv);
+  if (!executor.ok()) return executor.status();
   options.client.model_fingerprint = (*model)->fingerprint();
   auto client = client::CacheClient::Attach(options.client);
   if (!client.ok()) return client.status();
   options.load.max_sequence_tokens = (*client)->pool().max_sequence_tokens;
   const SystemClock clock;
   options.load.clock = &clock;
-  auto scheduler = Scheduler::Create(**client, **model, options.scheduler, clock);
+  auto scheduler = Scheduler::Create(**client, *std::move(executor), options.scheduler, clock);
   if (!scheduler.ok()) return scheduler.status();
   auto made = WithTexts(options, MakeWorkload(options, *std::move(trace)));
   if (!made.ok()) return made.status();
@@ -116,7 +129,7 @@ absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPr
   workload.reset();
   if (prefill->has_value()) {
     const absl::Status status = (*prefill)->Wait();
-    if (!status.ok()) std::cerr << Describe(status) << "; its prompts were computed here\n";
+    if (!status.ok()) std::cerr << "the prefill process failed: its prompts were computed here\n";
   }
   Summary summary{.workload = options.workload,
                   .seconds = outcome.seconds,

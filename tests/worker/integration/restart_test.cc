@@ -67,17 +67,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Restart{"KillPrefillDecode", End::kKill, "prefill-decode"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// The first child of a process.
-int ChildOf(int pid) {
-  const std::string number = std::to_string(pid);
-  return std::stoi(ReadFile("/proc/" + number + "/task/" + number + "/children"));
-}
-
 TEST(PrefillDecodeTest, ADeadPrefillProcessCostsNoRequest) {
   ServerProcess server(kRoomy);
   Program worker(Worker(server.address(), {"--workload=prefill-decode", "--requests=150"}));
   ASSERT_TRUE(worker.WaitFor("requests (")) << worker.output();
-  kill(ChildOf(worker.pid()), SIGKILL);
+  SignalProcess(worker.Child(), SIGKILL);
   const ProgramResult result = worker.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("150 finished, 0 failed"));
@@ -130,7 +124,7 @@ TEST(DrainTest, AWorkerThatComesWhileTheServerDrainsWaitsForItsSuccessor) {
   Program holder(Worker(server.address(), {"--seconds=600", "--name=holder", "--think_ms=0"}));
   ASSERT_TRUE(holder.WaitFor("requests (")) << holder.output();
   holder.Signal(SIGSTOP);
-  kill(server.pid(), SIGTERM);
+  SignalProcess(server.pid(), SIGTERM);
   Program late(Worker(server.address(), {"--requests=10", "--name=late"}));
   EXPECT_TRUE(late.WaitFor("drains: what runs goes on")) << late.output();
   holder.Signal(SIGKILL);
