@@ -86,6 +86,7 @@ void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
     if (new_node) tree_.SetBlock(node, group, block);
     if (!new_node) variant.blocks[group] = block;
     ApplyRetention(sequence, block, sequence.sealed);
+    if (new_node) BlockPlaced(node, group);
     pool_.Settle(block);
     Log(block, LogKind::kSealed);
     ++counters_.blocks_sealed;
@@ -120,8 +121,8 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
       BlockPlaced(node, group);
     } else {
       const NodeVariant* before = tree_.VariantOf(node, sequence.worker);
-      NodeVariant variant{sequence.worker, sequence.SealerId(),
-                          std::vector<BlockId>(groups(), kNoBlock)};
+      // Who gives a lost block back did not seal the content first.
+      NodeVariant variant{sequence.worker, 0, std::vector<BlockId>(groups(), kNoBlock)};
       if (before != nullptr) variant = *before;
       variant.blocks[group] = own;
       SetVariant(node, std::move(variant));
@@ -148,26 +149,39 @@ void EngineCore::ApplyRetention(const Sequence& sequence, BlockId block, uint32_
 void EngineCore::Publish(BlockId block, WorkerSlot worker) {
   const NodeId node = pool_.Get(block).node;
   if (!pool_.Get(block).Has(kVariantFlag)) {
-    PublishNode(node);
+    PublishNode(node, worker);
     return;
   }
   if (tree_.Get(node).owner == kNoWorker) {
     PublishVariant(node, block, worker);
   } else {
     SwapVariantIn(node, worker);
-    PublishNode(node);
+    PublishNode(node, worker);
   }
 }
 
-void EngineCore::PublishNode(NodeId node) {
+// A block that took a lost one's place in a later step waits for that step beside the node.
+void EngineCore::PublishNode(NodeId node, WorkerSlot worker) {
   tree_.SetOwner(node, kNoWorker, tree_.Get(node).sealer);
+  const auto completed = static_cast<uint32_t>(workers_[worker]->completed_step);
+  std::vector<BlockId> later;
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block == kNoBlock) continue;
+    if (static_cast<int32_t>(pool_.Get(block).seal_step - completed) > 0) {
+      later.resize(groups(), kNoBlock);
+      later[group] = block;
+      tree_.SetBlock(node, group, kNoBlock);
+      pool_.Mut(block).Set(kVariantFlag, true);
+      pool_.Mut(block).Set(kGuardedFlag, false);
+      pool_.Settle(block);
+      continue;
+    }
     pool_.Mut(block).Set(kPendingFlag, false);
     pool_.Settle(block);
     WantChecksum(block);
   }
+  if (!later.empty()) SetVariant(node, {worker, 0, std::move(later)});
 }
 
 void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
@@ -247,7 +261,7 @@ void EngineCore::ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group) {
 
 void EngineCore::GuardVariants(NodeId node) {
   if (tree_.IsRoot(node)) return;
-  if (has_windows_) LeafChanged(node);
+  if (has_windows_) SetClosed(node, Closed(node));
   const bool guard = tree_.Get(node).has_variants && tree_.Get(node).child_count > 0;
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);

@@ -57,6 +57,14 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
     node = child;
     matched += block_tokens;
   }
+  if (has_windows_) {
+    CutToWindows(root, content, worker, recompute_tail > 0 ? length : length - 1, hit);
+    const uint32_t longest = hit.Tokens(block_tokens);
+    if (recompute_tail == 0) return hit;
+    const uint32_t kept = longest > recompute_tail ? longest - recompute_tail : 0;
+    CutToWindows(root, content, worker, std::min(kept, length - 1), hit);
+    return hit;
+  }
   NodeId partial = kNoNode;
   const ContentView rest = content(matched, std::min(block_tokens, length - matched));
   tree_.VisitPartial(node, rest, [&](NodeId child, uint32_t common) {
@@ -74,8 +82,35 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
     hit.source = hit.whole_blocks < hit.path.size() ? hit.path[hit.whole_blocks] : partial;
   }
   hit.Shorten(hit.whole_blocks);
-  if (has_windows_) FitWindows(hit, worker);
   return hit;
+}
+
+// The longest start of the path, with part of a block that continues it, of at most `limit` tokens
+// that every window group accepts.
+template <typename Content>
+void EngineCore::CutToWindows(NodeId root, Content content, WorkerSlot worker, uint32_t limit,
+                              Hit& hit) const {
+  const uint32_t block_tokens = options_.block_tokens;
+  hit.Shorten(std::min(static_cast<uint32_t>(hit.path.size()), limit / block_tokens));
+  for (uint32_t missing = 0;; hit.Shorten(missing)) {
+    const uint32_t first = hit.whole_blocks * block_tokens;
+    const NodeId parent = hit.path.empty() ? root : hit.path.back();
+    hit.source = kNoNode;
+    hit.partial_tokens = 0;
+    const auto use = [&](NodeId child, uint32_t common) {
+      for (uint32_t group = 0; group < groups(); ++group) {
+        if (VisibleBlock(child, group, worker) == kNoBlock) return false;
+      }
+      hit.source = child;
+      hit.partial_tokens = common;
+      return true;
+    };
+    tree_.VisitPartial(parent, content(first, std::min(limit - first, block_tokens - 1)), use);
+    if (WindowsResident(hit, worker, missing)) return;
+    hit.source = kNoNode;
+    hit.partial_tokens = 0;
+    if (WindowsResident(hit, worker, missing)) return;
+  }
 }
 
 // False if a block that the window behind the hit touches is not there; names the last such block.
@@ -83,10 +118,6 @@ bool EngineCore::WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& mi
   const uint32_t length = hit.Tokens(options_.block_tokens);
   for (uint32_t group = 0; group < groups(); ++group) {
     if (!IsWindow(group)) continue;
-    if (hit.source != kNoNode && VisibleBlock(hit.source, group, worker) == kNoBlock) {
-      missing_block = hit.whole_blocks;
-      return false;
-    }
     const uint32_t first =
         FirstNeededBlock(options_.groups[group].window_tokens, length, options_.block_tokens);
     for (uint32_t i = hit.whole_blocks; i-- > first;) {
@@ -98,15 +129,10 @@ bool EngineCore::WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& mi
   return true;
 }
 
-// Shortens the hit to the longest one that every window group accepts.
+// Shortens a hit of whole blocks to the longest one that every window group accepts.
 void EngineCore::FitWindows(Hit& hit, WorkerSlot worker) const {
-  uint32_t missing = 0;
-  while (hit.Tokens(options_.block_tokens) > 0 && !WindowsResident(hit, worker, missing)) {
-    // A whole hit beyond the missing block and not past its window would need it too.
-    hit.Shorten(hit.source == kNoNode ? std::min(missing, hit.whole_blocks) : hit.whole_blocks);
-    hit.source = kNoNode;
-    hit.partial_tokens = 0;
-  }
+  // A hit beyond the missing block and not past its window would need it too.
+  for (uint32_t missing = 0; !WindowsResident(hit, worker, missing);) hit.Shorten(missing);
 }
 
 }  // namespace quire

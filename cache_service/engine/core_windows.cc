@@ -35,17 +35,24 @@ bool EngineCore::StaysAsLeaf(NodeId node) const {
          (closed_children == closed_children_.end() || closed_children->second == 0);
 }
 
-// The block that stands for its position tells its parent.
-void EngineCore::OnClosedChanged(const Block& block, bool closed) {
-  if (!has_windows_ || (!only_windows_ && block.group != full_group_)) return;
-  if (only_windows_ && block.group != 0) return;
-  const NodeId parent = tree_.Get(block.node).parent;
+void EngineCore::OnClosedChanged(const Block& block, bool) {
+  if (has_windows_) SetClosed(block.node, Closed(block.node));
+}
+
+// Its parent counts it.
+void EngineCore::SetClosed(NodeId node, bool closed) {
+  if (closed_nodes_.contains(node) == closed) return;
+  journal_.OnRollback([this, node, closed] {
+    closed ? void(closed_nodes_.erase(node)) : void(closed_nodes_.insert(node));
+  });
+  closed ? void(closed_nodes_.insert(node)) : void(closed_nodes_.erase(node));
+  const NodeId parent = tree_.Get(node).parent;
   const uint32_t delta = closed ? 1u : ~0u;
   journal_.OnRollback([this, parent, delta] { closed_children_[parent] -= delta; });
   uint32_t& count = closed_children_[parent];
   count += delta;
   if (count == 0) closed_children_.erase(parent);
-  LeafChanged(block.node);
+  LeafChanged(node);
   LeafChanged(parent);
 }
 
@@ -57,6 +64,7 @@ void EngineCore::LeafChanged(NodeId node) {
 
 // The node goes: it protects nothing any more.
 void EngineCore::ForgetLeaf(NodeId node) {
+  if (has_windows_) SetClosed(node, false);
   if (leaf_state_.contains(node)) SetLeafState(node, 0);
 }
 

@@ -176,6 +176,9 @@ class EngineCore : private BlockingListener {
   // The block of a node that `worker` may use, or kNoBlock.
   BlockId VisibleBlock(NodeId node, uint32_t group, WorkerSlot worker) const;
   bool WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& missing_block) const;
+  template <typename Content>
+  void CutToWindows(NodeId root, Content content, WorkerSlot worker, uint32_t limit,
+                    Hit& hit) const;
   void FitWindows(Hit& hit, WorkerSlot worker) const;
   BeginPlan PlanBegin(const BeginOp& op, Hit hit) const;
   uint64_t CountIdleHits(const Hit& hit) const;
@@ -219,7 +222,7 @@ class EngineCore : private BlockingListener {
   void AddSealed(Sequence& sequence, NodeId node, bool new_node);
   void MergeInto(Sequence& sequence, NodeId node);
   void Publish(BlockId block, WorkerSlot worker);
-  void PublishNode(NodeId node);
+  void PublishNode(NodeId node, WorkerSlot worker);
   void PublishVariant(NodeId node, BlockId block, WorkerSlot worker);
   void SwapVariantIn(NodeId node, WorkerSlot worker);
   void Remap(BlockId from, BlockId to, WorkerSlot worker, uint32_t index, Sequence* sealer);
@@ -242,6 +245,7 @@ class EngineCore : private BlockingListener {
   // It stays when all that may be evicted below it is gone.
   bool StaysAsLeaf(NodeId node) const;
   bool Closed(NodeId node) const;
+  void SetClosed(NodeId node, bool closed);
   // A block was put into the tree as the one of its node and group.
   void BlockPlaced(NodeId node, uint32_t group);
 
@@ -360,7 +364,9 @@ class EngineCore : private BlockingListener {
     uint32_t staying = 0;
   };
 
-  // Children whose blocks may not be evicted by everybody (only kept where there are windows).
+  // Nodes whose blocks may not be evicted by everybody, and how many children of each node are such
+  // (only kept where there are windows).
+  absl::flat_hash_set<NodeId> closed_nodes_;
   absl::flat_hash_map<NodeId, uint32_t> closed_children_;
 
   absl::flat_hash_map<uint64_t, Protection> protection_;

@@ -325,6 +325,22 @@ void InvariantChecker::CheckProtection() {
           5, std::nullopt, "tree",
           absl::StrCat("node ", node, " protects its window as ", recorded, ", not as ", expected));
     }
+    if (core_.closed_nodes_.contains(node) != core_.Closed(node)) {
+      Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " is wrongly closed or open"));
+    }
+    CheckGuards(node);
+  }
+}
+
+// A window block is guarded while a leaf that stays needs it.
+void InvariantChecker::CheckGuards(NodeId node) {
+  for (uint32_t group = 0; group < core_.groups(); ++group) {
+    const BlockId block = core_.tree_.BlockOf(node, group);
+    if (!core_.IsWindow(group) || block == kNoBlock) continue;
+    const auto found = core_.protection_.find(uint64_t{node} << 16 | group);
+    const bool guarded = found != core_.protection_.end() && found->second.staying > 0;
+    if (core_.pool_.Get(block).Has(kGuardedFlag) == guarded) continue;
+    Report(5, block, "tree", guarded ? "is not guarded" : "is guarded for nothing");
   }
 }
 

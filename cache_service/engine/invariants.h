@@ -48,6 +48,7 @@ class InvariantChecker {
   void CheckCounts();
   void CheckClaims();
   void CheckProtection();
+  void CheckGuards(NodeId node);
   void CheckBlockers();
   void CheckEvictable(WorkerSlot worker);
 

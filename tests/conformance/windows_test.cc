@@ -131,5 +131,48 @@ TEST(Windows, S52_EqualBlocksForLayersOfDifferentWindows) {
   EXPECT_GE(story.Blocks().idle + story.Blocks().free, 5u * 561);
 }
 
+// Its cached content was taken out: what left its table is nobody's any more.
+TEST(Windows, E10_TruncateOfATaintedSequenceBringsNothingBack) {
+  EngineOptions options = PoolOfWindows(2, 20, {0, 3}, 16);
+  options.window_slack_tokens = 2;
+  FacadeStory story(options);
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 8));
+  EXPECT_EQ(Left(w, kA, 1), 2u);
+  story.driver().Flush();
+  EXPECT_EQ(ErrorOf(w.Do(Batch().Truncate(kA, 8, 5))).reason, Reason::kWindowLost);
+  w.Must(Batch().Truncate(kA, 8, 6));
+  EXPECT_EQ(Left(w, kA, 1), 2u);
+  EXPECT_EQ(w.View(kA).groups.at(1).blocks.at(1), kNoBlock);
+}
+
+// The full block of the leaf could be taken, the window block that the leaf needs could not.
+TEST(Windows, E1_AWindowBlockThatAPendingLeafNeedsDoesNotCount) {
+  FacadeStory story(PoolOfWindows(16, 11, {0, 44}, 80));
+  Worker& w = story.Attach("w");
+  w.Must(Batch().Begin(kA, Text(1, 46)));
+  w.Must(Batch().Commit(kA, 46, 46));
+  EXPECT_THAT(story.driver().Audit(false).findings, SizeIs(0));
+  const StepResult answer = w.Must(Batch().Truncate(kA, 46, 6));
+  EXPECT_EQ(answer.pool.evictable, 1u);
+}
+
+// A block that takes the place of a lost one in a later step is public when that one is complete.
+TEST(Windows, P5_ATakenOverWindowBlockWaitsForItsOwnStep) {
+  FacadeStory story(PoolOfWindows(2, 9, {0, 2}, 8));
+  Worker& w = story.Attach("w");
+  w.Must(Batch().Begin(kA, Text(1, 5)));
+  w.Must(Batch().Commit(kA, 5, 5));
+  const StepNumber sealed = w.last_sent();
+  // Takes the window block that left the table of A.
+  w.Must(Batch().Begin(kB, Text(1, 3), {.skip_cache_read = true}));
+  w.Must(Batch().Commit(kB, 3, 3));
+  w.Complete(sealed);
+  w.Must(Batch());
+  EXPECT_EQ(story.Peek(Text(1, 3)), 0u);
+  w.Settle();
+  EXPECT_EQ(story.Peek(Text(1, 3)), 2u);
+}
+
 }  // namespace
 }  // namespace quire::testing
