@@ -44,6 +44,13 @@ EngineOptions MakeOptions(const ModelRunOptions& run_options, Choices& choices) 
   options.groups.assign(run_options.groups, GroupSpec{});
   const uint32_t most = options.block_count / run_options.groups * options.block_tokens;
   options.max_sequence_tokens = std::min(most, choices.Between(1, 9) * options.block_tokens + 1);
+  for (uint32_t group = 1; run_options.windows && group < run_options.groups; ++group) {
+    if (choices.OneIn(5)) continue;
+    options.groups[group].window_tokens = choices.Between(1, 3 * options.block_tokens);
+  }
+  if (run_options.windows && choices.OneIn(3)) {
+    options.window_slack_tokens = choices.Next(2 * options.block_tokens);
+  }
   options.block_bytes = 64;
   options.retry_interval = std::chrono::milliseconds(1);
   options.stream_grace = std::chrono::hours(1);
@@ -67,8 +74,9 @@ ModelRun::ModelRun(const ModelRunOptions& run_options, Choices& choices)
   maker_ = std::make_unique<StepMaker>(options_, choices.Between(1, 3), choices.Between(2, 8));
   std::ostringstream text;
   text << "blocks " << options_.block_count << " block_tokens " << options_.block_tokens
-       << " groups " << options_.groups.size() << " max_sequence_tokens "
-       << options_.max_sequence_tokens;
+       << " max_sequence_tokens " << options_.max_sequence_tokens << " windows of groups";
+  for (const GroupSpec& group : options_.groups) text << " " << group.window_tokens;
+  text << " slack " << options_.window_slack_tokens;
   Log(text.str());
   for (uint32_t i = choices.Between(1, 3); i > 0; --i) {
     Player& player = players_.emplace_back();

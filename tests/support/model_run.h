@@ -23,6 +23,8 @@ struct ModelRunOptions {
   // Actions between two self-checks of the engine.
   uint32_t audit_interval = 1;
   uint32_t groups = 1;
+  // All groups but the first may have windows.
+  bool windows = false;
 };
 
 class ModelRun {

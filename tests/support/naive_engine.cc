@@ -371,11 +371,13 @@ uint32_t NaiveEngine::Pin(const PrefixSelector& prefix, const std::string& pin_i
   const Items items = ItemsOf(prefix.tokens, prefix.digests);
   const Hit hit =
       Lookup(items, SpaceOf(prefix.model_fingerprint, prefix.namespace_parts), kNoNaiveWorker);
-  const uint32_t length = LongestHit(hit, static_cast<uint32_t>(items.size() / bs) * bs) / bs * bs;
+  const uint32_t length = LongestWholeHit(hit, static_cast<uint32_t>(items.size()));
   if (length == 0) return 0;
   NaivePin pin{pin_id, {}, AddSaturating(clock_.Now(), duration)};
-  for (const auto& group : hit.whole) {
-    for (uint32_t i = 0; i < length / bs; ++i) pin.blocks.push_back(group[i].front());
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    for (uint32_t i = FirstHeld(hit, group, length); i < length / bs; ++i) {
+      pin.blocks.push_back(hit.whole[group][i].front());
+    }
   }
   pool_.pins.push_back(pin);
   return length;

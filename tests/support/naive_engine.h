@@ -3,7 +3,8 @@
 // The model repeats every step on its own data and says what the answer must be. Where the rules
 // leave a choice open (which free block, which of several equal copy sources) it follows the answer
 // after checking that the choice was allowed; everything else it predicts. Good for pools of up to
-// a few hundred blocks with full-attention groups and workers whose leases stay alive or are ended.
+// a few hundred blocks, of whose groups at least one sees everything, and workers whose leases stay
+// alive or are ended.
 #ifndef QUIRE_TESTS_SUPPORT_NAIVE_ENGINE_H_
 #define QUIRE_TESTS_SUPPORT_NAIVE_ENGINE_H_
 
@@ -79,8 +80,9 @@ class NaiveEngine {
   struct Hit {
     // Per group and block index: resident blocks with exactly this content.
     std::vector<std::vector<std::vector<BlockId>>> whole{};
-    // Per group and block index: most tokens that some block shares with the prompt there.
-    std::vector<std::vector<uint32_t>> partial{};
+    // Per block index: most tokens that some content shares with the prompt there, of content that
+    // is resident in all groups.
+    std::vector<uint32_t> partial{};
   };
 
   struct Need {
@@ -130,18 +132,29 @@ class NaiveEngine {
   std::optional<uint64_t> OldestWaiter() const;
   uint32_t FencedFor(int worker) const;
   void Take(const std::vector<Cell>& cells);
+  void LeaveWindows(SequenceHandle handle);
+  // The block that position `index` of the table has, or that the tree has for it.
+  BlockId StillThere(const NaiveSequence& sequence, uint32_t group, uint32_t index) const;
+  bool WindowIsThere(const NaiveSequence& sequence, uint32_t length) const;
+  void ReattachWindows(SequenceHandle handle, uint32_t length);
   // Lets go of the table entries from `size` on, from the tail.
   void CutTables(SequenceHandle handle, size_t size);
   Hit Lookup(const Items& items, uint32_t space, int worker) const;
   bool Accepts(const Hit& hit, uint32_t length) const;
   uint32_t LongestHit(const Hit& hit, uint32_t limit) const;
+  // The same in whole blocks.
+  uint32_t LongestWholeHit(const Hit& hit, uint32_t limit) const;
+  // First block that a sequence with this hit holds in the group; those before left its window.
+  uint32_t FirstHeld(const Hit& hit, uint32_t group, uint32_t reused) const;
   Need NeedOf(const Hit& hit, const NaiveSequence& sequence, SequenceHandle handle, uint32_t reused,
               uint32_t length) const;
   void StartSequence(uint32_t index, SequenceHandle handle, NaiveSequence sequence, const Hit& hit,
                      uint32_t reused, uint32_t length);
-  // Blocks whose content starts with the first `length` items, `length` not at a block border.
+  // Blocks whose content starts with the first `length` items, `length` not at a block border, and
+  // is resident in all groups.
   std::vector<BlockId> CopySources(const NaiveSequence& sequence, uint32_t group,
                                    uint32_t length) const;
+  bool ResidentInAllGroups(const NaiveContent& content, int worker) const;
   // The one that the answer names, or else one whose use costs most.
   BlockId ChooseSource(const std::vector<BlockId>& choices, const Cell& destination) const;
   BlockId Preferred(const std::vector<BlockId>& equal) const;
@@ -151,8 +164,7 @@ class NaiveEngine {
   void CopyTails(SequenceHandle parent, std::span<const SequenceHandle> children, uint32_t shared);
   void ShareTables(SequenceHandle parent, SequenceHandle child, bool has_tail);
   void ApplyRetention(const NaiveSequence& sequence, const std::vector<RetentionRange>& ranges);
-  void DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth,
-                  size_t whole_blocks);
+  void DropSealed(const NaiveSequence& sequence);
 
   uint32_t BlocksFor(uint32_t tokens) const {
     return (tokens + options_.block_tokens - 1) / options_.block_tokens;

@@ -23,6 +23,7 @@ void NaiveEngine::CommitTo(SequenceHandle handle, uint32_t committed) {
   for (uint32_t index = 0; index < committed / options_.block_tokens; ++index) {
     for (uint32_t group = 0; group < options_.groups.size(); ++group) Seal(handle, group, index);
   }
+  LeaveWindows(handle);
 }
 
 void NaiveEngine::Seal(SequenceHandle handle, uint32_t group, uint32_t index) {
@@ -178,11 +179,14 @@ BlockId NaiveEngine::ChooseFree(const Cell& cell) const {
 void NaiveEngine::CutTables(SequenceHandle handle, size_t size) {
   NaiveSequence& sequence = *FindSequence(handle);
   for (size_t i = sequence.tables[0].size(); i > size; --i) {
-    for (auto& table : sequence.tables) {
-      const BlockId block = table.back();
-      table.pop_back();
-      if (block == kNoBlock) continue;
-      pool_.LetGo(block, actor_, step_, clock_.Now());
+    // At one position the groups that see everything go first.
+    for (const bool window : {false, true}) {
+      for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+        if (options_.groups[group].is_window() != window) continue;
+        const BlockId block = sequence.tables[group].back();
+        sequence.tables[group].pop_back();
+        if (block != kNoBlock) pool_.LetGo(block, actor_, step_, clock_.Now());
+      }
     }
   }
 }
@@ -244,15 +248,33 @@ void NaiveEngine::ApplyRetention(const NaiveSequence& sequence,
   }
 }
 
-void NaiveEngine::DropSealed(const std::vector<std::vector<BlockId>>& tables, uint64_t birth,
-                             size_t whole_blocks) {
-  for (size_t i = whole_blocks; i > 0; --i) {
-    for (const auto& table : tables) {
-      const auto content = pool_.content.find(table[i - 1]);
-      if (content == pool_.content.end() || content->second.sealer != birth) continue;
-      if (!pool_.Holders()[Index(table[i - 1])].AvailableTo(actor_)) continue;
-      if (!pool_.HasChild(content->second)) pool_.content.erase(content);
+// From the tail: what the sequence sealed first at a place goes, while only the sequence held it
+// and nothing continues it.
+void NaiveEngine::DropSealed(const NaiveSequence& sequence) {
+  for (uint32_t i = sequence.committed / options_.block_tokens; i > 0; --i) {
+    const Items prefix = sequence.items.substr(0, i * options_.block_tokens);
+    // Pending blocks of the worker stand for themselves beside public ones.
+    std::vector<BlockId> pending;
+    std::vector<BlockId> blocks;
+    for (const auto& [block, content] : pool_.content) {
+      if (content.dead || content.space != sequence.space || content.prefix != prefix) continue;
+      if (content.is_public) blocks.push_back(block);
+      if (!content.is_public && content.worker == actor_) pending.push_back(block);
     }
+    if (!pending.empty()) blocks = pending;
+    // Blocks of the groups that see everything tell who was first.
+    const auto is_window = [&](BlockId block) {
+      return options_.groups[pool_.content.at(block).group].is_window();
+    };
+    if (std::all_of(blocks.begin(), blocks.end(), is_window)) return;
+    const auto holders = pool_.Holders();
+    const bool may_go = std::all_of(blocks.begin(), blocks.end(), [&](BlockId block) {
+      const NaiveContent& content = pool_.content.at(block);
+      return (is_window(block) || content.sealer == sequence.birth) && pool_.IsLeaf(content) &&
+             holders[Index(block)].AvailableTo(actor_);
+    });
+    if (!may_go) return;
+    for (const BlockId block : blocks) pool_.content.erase(block);
   }
 }
 

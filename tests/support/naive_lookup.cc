@@ -6,12 +6,19 @@
 
 namespace quire::testing {
 
+bool NaiveEngine::ResidentInAllGroups(const NaiveContent& content, int worker) const {
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    if (pool_.Find(group, content.space, content.prefix, worker) == kNoBlock) return false;
+  }
+  return true;
+}
+
 NaiveEngine::Hit NaiveEngine::Lookup(const Items& items, uint32_t space, int worker) const {
   const uint32_t bs = options_.block_tokens;
   const size_t indexes = items.size() / bs + 1;
   Hit hit;
   hit.whole.resize(options_.groups.size(), std::vector<std::vector<BlockId>>(indexes));
-  hit.partial.resize(options_.groups.size(), std::vector<uint32_t>(indexes));
+  hit.partial.resize(indexes);
   for (const auto& [block, content] : pool_.content) {
     if (content.dead || content.space != space || (!content.is_public && content.worker != worker))
       continue;
@@ -21,9 +28,8 @@ NaiveEngine::Hit NaiveEngine::Lookup(const Items& items, uint32_t space, int wor
         items.begin());
     const auto first = static_cast<uint32_t>(content.prefix.size() - bs);
     if (common == content.prefix.size()) hit.whole[content.group][first / bs].push_back(block);
-    if (common <= first) continue;
-    uint32_t& most = hit.partial[content.group][first / bs];
-    most = std::max(most, common - first);
+    if (common <= first || !ResidentInAllGroups(content, worker)) continue;
+    hit.partial[first / bs] = std::max(hit.partial[first / bs], common - first);
   }
   return hit;
 }
@@ -35,15 +41,30 @@ bool NaiveEngine::Accepts(const Hit& hit, uint32_t length) const {
     for (uint32_t i = first; i < length / bs; ++i) {
       if (hit.whole[group][i].empty()) return false;
     }
-    if (length % bs > 0 && hit.partial[group][length / bs] < length % bs) return false;
   }
-  return true;
+  return length % bs == 0 || hit.partial[length / bs] >= length % bs;
 }
 
 uint32_t NaiveEngine::LongestHit(const Hit& hit, uint32_t limit) const {
   uint32_t length = limit;
   while (!Accepts(hit, length)) --length;
   return length;
+}
+
+uint32_t NaiveEngine::LongestWholeHit(const Hit& hit, uint32_t limit) const {
+  uint32_t length = limit / options_.block_tokens * options_.block_tokens;
+  while (!Accepts(hit, length)) length -= options_.block_tokens;
+  return length;
+}
+
+// What the slack keeps counts while it is there without a gap.
+uint32_t NaiveEngine::FirstHeld(const Hit& hit, uint32_t group, uint32_t reused) const {
+  const uint32_t window = options_.groups[group].window_tokens;
+  const uint32_t bs = options_.block_tokens;
+  uint32_t first = std::min(FirstNeededBlock(window, reused, bs), reused / bs);
+  const uint32_t kept = FirstNeededBlock(window, reused, bs, options_.window_slack_tokens);
+  while (first > kept && !hit.whole[group][first - 1].empty()) --first;
+  return first;
 }
 
 std::vector<BlockId> NaiveEngine::CopySources(const NaiveSequence& sequence, uint32_t group,
@@ -54,7 +75,8 @@ std::vector<BlockId> NaiveEngine::CopySources(const NaiveSequence& sequence, uin
     if (!content.dead && content.space == sequence.space && content.group == group &&
         (content.is_public || content.worker == actor_) &&
         content.prefix.size() == (length / bs + 1) * bs &&
-        content.prefix.compare(0, length, sequence.items, 0, length) == 0) {
+        content.prefix.compare(0, length, sequence.items, 0, length) == 0 &&
+        ResidentInAllGroups(content, actor_)) {
       choices.push_back(block);
     }
   }
@@ -85,8 +107,7 @@ NaiveEngine::Need NaiveEngine::NeedOf(const Hit& hit, const NaiveSequence& seque
   Need need;
   for (uint32_t group = 0; group < options_.groups.size(); ++group) {
     need.blocks += BlocksFor(length) - reused / bs;
-    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, reused, bs);
-    for (uint32_t i = first; i < reused / bs; ++i) {
+    for (uint32_t i = FirstHeld(hit, group, reused); i < reused / bs; ++i) {
       need.taken.insert(Preferred(hit.whole[group][i]));
     }
     if (reused % bs > 0) {
@@ -115,7 +136,7 @@ void NaiveEngine::StartSequence(uint32_t index, SequenceHandle handle, NaiveSequ
   std::vector<BlockId> sources;
   std::vector<Cell> cells;
   for (uint32_t group = 0; group < options_.groups.size(); ++group) {
-    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, reused, bs);
+    const uint32_t first = FirstHeld(hit, group, reused);
     for (uint32_t i = 0; i < reused / bs; ++i) {
       const Cell cell{handle, group, i};
       SetCell(cell, i < first ? kNoBlock : Preferred(hit.whole[group][i]));

@@ -109,7 +109,7 @@ NaiveEngine::Outcome NaiveEngine::Begin(uint32_t index, const BeginOp& op) {
     had_partial = reused % options_.block_tokens != 0;
     if (reused == 0) return {refusal};
     // Give up the partial block, then whole blocks from the end.
-    reused = LongestHit(hit, (reused - 1) / options_.block_tokens * options_.block_tokens);
+    reused = LongestWholeHit(hit, reused - 1);
   }
 }
 
@@ -189,6 +189,12 @@ NaiveEngine::Outcome NaiveEngine::Truncate(const TruncateOp& op) {
   if (Error error = CheckLength(op.sequence, op.start_length); !error.ok()) return {error};
   NaiveSequence& sequence = *FindSequence(op.sequence);
   if (op.length > sequence.length()) return {MakeError(Reason::kInvalidArgument, "")};
+  uint32_t longest = op.length;
+  while (!WindowIsThere(sequence, longest)) --longest;
+  if (longest < op.length) {
+    return {MakeError(Reason::kWindowLost, "", {{"longest_length", longest}})};
+  }
+  ReattachWindows(op.sequence, op.length);
   sequence.items.resize(op.length);
   sequence.entered.resize(op.length);
   sequence.committed = std::min(sequence.committed, op.length);
@@ -201,15 +207,12 @@ NaiveEngine::Outcome NaiveEngine::Finish(const FinishOp& op) {
   const NaiveSequence* sequence = FindSequence(op.sequence);
   if (sequence == nullptr) return {NotFound(op.sequence)};
   if (!ValidateRetention(op.retention).ok()) return {MakeError(Reason::kInvalidArgument, "")};
-  const auto tables = sequence->tables;
-  const uint64_t birth = sequence->birth;
-  const bool drop = op.drop && sequence->publishes;
-  const size_t whole_blocks = sequence->length() / options_.block_tokens;
-  pool_.waiters.erase(birth);
-  ApplyRetention(*sequence, op.retention);
+  const NaiveSequence ended = *sequence;
+  pool_.waiters.erase(ended.birth);
+  ApplyRetention(ended, op.retention);
   CutTables(op.sequence, 0);
   pool_.sequences.erase({actor_, op.sequence});
-  if (drop) DropSealed(tables, birth, whole_blocks);
+  if (op.drop && ended.publishes) DropSealed(ended);
   return {};
 }
 

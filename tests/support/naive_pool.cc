@@ -4,6 +4,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "cache_service/engine/layer_groups.h"
+
 namespace quire::testing {
 
 std::vector<NaiveHolders> NaivePool::Holders() const {
@@ -39,12 +41,54 @@ std::vector<BlockId> NaivePool::FreeFor(int worker) const {
 bool NaivePool::IsTwin(BlockId block) const {
   const NaiveContent& mine = content.at(block);
   if (mine.dead) return false;
+  // When the worker sealed its first block of the place.
+  const auto first_seal = [&](int worker) {
+    uint64_t first = ~uint64_t{0};
+    for (const auto& [other, theirs] : content) {
+      if (!theirs.is_public && theirs.worker == worker && theirs.SamePrefix(mine) && !theirs.dead) {
+        first = std::min(first, theirs.seal_order);
+      }
+    }
+    return first;
+  };
   return std::any_of(content.begin(), content.end(), [&](const auto& entry) {
     const NaiveContent& other = entry.second;
-    if (entry.first == block || !mine.SamePlace(other) || other.dead) return false;
-    const bool later = !mine.is_public && (other.is_public || other.seal_order < mine.seal_order);
-    return later || HasChild(mine);
+    if (other.dead || !mine.SamePrefix(other)) return false;
+    if (!mine.is_public && (other.is_public || first_seal(other.worker) < first_seal(mine.worker)))
+      return true;
+    const bool stands_beside = !other.is_public && (mine.is_public || other.worker != mine.worker);
+    return stands_beside && !groups[mine.group].is_window() && HasChild(mine);
   });
+}
+
+bool NaivePool::InWindowOf(const NaiveContent& mine, const NaiveContent& leaf) const {
+  if (!mine.SamePrefix(leaf) && !mine.Before(leaf)) return false;
+  const auto end = static_cast<uint32_t>(leaf.prefix.size());
+  const uint32_t first = FirstNeededBlock(groups[mine.group].window_tokens, end, block_tokens);
+  return mine.prefix.size() / block_tokens > first;
+}
+
+bool NaivePool::IsLeaf(const NaiveContent& leaf) const {
+  return std::none_of(content.begin(), content.end(), [&](const auto& entry) {
+    return !entry.second.dead && leaf.Before(entry.second);
+  });
+}
+
+bool NaivePool::StaysAsLeaf(const NaiveContent& leaf) const {
+  const std::vector<NaiveHolders> holders = Holders();
+  // Somebody cannot evict it now.
+  const auto closed = [&](const auto& entry) {
+    const NaiveHolders& held = holders[Index(entry.first)];
+    return !entry.second.dead &&
+           (!entry.second.is_public || held.Held() || !held.releasing.empty());
+  };
+  bool stays = false;
+  for (const auto& entry : content) {
+    if (!closed(entry) || groups[entry.second.group].is_window()) continue;
+    if (leaf.Before(entry.second)) return false;
+    stays = stays || leaf.SamePrefix(entry.second);
+  }
+  return stays;
 }
 
 std::vector<BlockId> NaivePool::EvictableFor(int worker) const {
@@ -56,11 +100,23 @@ std::vector<BlockId> NaivePool::EvictableFor(int worker) const {
       blocks.insert(block);
     }
   }
-  // What stands above something that has to stay must stay too.
+  // What stands above something that has to stay must stay too, in a window group what is in the
+  // window of such a thing.
+  const bool has_windows = std::any_of(groups.begin(), groups.end(),
+                                       [](const GroupSpec& group) { return group.is_window(); });
+  std::vector<const NaiveContent*> staying;
+  for (const auto& [block, other] : content) {
+    if (has_windows && !other.dead && StaysAsLeaf(other)) staying.push_back(&other);
+  }
   std::erase_if(blocks, [&](BlockId block) {
+    const NaiveContent& mine = content.at(block);
+    if (mine.dead) return false;
+    if (groups[mine.group].is_window()) {
+      return std::any_of(staying.begin(), staying.end(),
+                         [&](const NaiveContent* leaf) { return InWindowOf(mine, *leaf); });
+    }
     return std::any_of(content.begin(), content.end(), [&](const auto& entry) {
-      return content.at(block).Above(entry.second) && !entry.second.dead &&
-             !blocks.contains(entry.first);
+      return mine.Above(entry.second) && !entry.second.dead && !blocks.contains(entry.first);
     });
   });
   return {blocks.begin(), blocks.end()};
@@ -73,17 +129,24 @@ bool NaivePool::HasChild(const NaiveContent& parent) const {
 }
 
 BlockId NaivePool::VictimFor(int worker) const {
-  std::vector<BlockId> leaves;
+  const auto must_wait = [&](const NaiveContent& mine) {
+    if (mine.dead) return false;
+    if (!groups[mine.group].is_window()) return HasChild(mine);
+    return std::any_of(content.begin(), content.end(), [&](const auto& entry) {
+      return !entry.second.dead && IsLeaf(entry.second) && InWindowOf(mine, entry.second);
+    });
+  };
+  std::vector<BlockId> victims;
   for (const BlockId block : EvictableFor(worker)) {
-    if (!HasChild(content.at(block))) leaves.push_back(block);
+    if (!must_wait(content.at(block))) victims.push_back(block);
   }
   const auto order = [&](BlockId block) {
     const NaiveContent& mine = content.at(block);
     return std::tuple(!mine.dead, mine.dead ? 0 : mine.priority, mine.last_use);
   };
-  std::sort(leaves.begin(), leaves.end(),
+  std::sort(victims.begin(), victims.end(),
             [&](BlockId a, BlockId b) { return order(a) < order(b); });
-  return leaves.empty() ? kNoBlock : leaves.front();
+  return victims.empty() ? kNoBlock : victims.front();
 }
 
 std::set<BlockId> NaivePool::Fenced() const {
@@ -129,13 +192,13 @@ uint64_t NaivePool::HeldBy(int worker) const {
 }
 
 BlockId NaivePool::Find(uint32_t group, uint32_t space, const Items& prefix, int worker) const {
+  BlockId found = kNoBlock;
   for (const auto& [block, mine] : content) {
-    if (mine.group == group && mine.space == space && mine.prefix == prefix && !mine.dead &&
-        (mine.is_public || mine.worker == worker)) {
-      return block;
-    }
+    if (mine.group != group || mine.space != space || mine.prefix != prefix || mine.dead) continue;
+    if (mine.is_public) return block;
+    if (mine.worker == worker) found = block;
   }
-  return kNoBlock;
+  return found;
 }
 
 void NaivePool::LetGo(BlockId block, int worker, StepNumber step, TimePoint now) {
@@ -160,12 +223,30 @@ void NaivePool::Evict(BlockId block) {
   content.erase(block);
   if (gone.dead || groups[gone.group].is_window()) return;
   const std::vector<NaiveHolders> holders = Holders();
-  for (auto entry = content.begin(); entry != content.end();) {
-    auto& [other, theirs] = *entry;
-    const bool goes_along = theirs.SamePrefix(gone) && theirs.is_public == gone.is_public &&
-                            theirs.worker == gone.worker;
-    if (goes_along) theirs.dead = true;
-    entry = goes_along && holders[Index(other)].Held() ? content.erase(entry) : std::next(entry);
+  // A hit needs the place in every group that sees everything, from blocks that the same worker
+  // sees.
+  const auto is_usable = [&](const NaiveContent& mine) {
+    for (uint32_t group = 0; group < groups.size(); ++group) {
+      if (groups[group].is_window()) continue;
+      const bool there = std::any_of(content.begin(), content.end(), [&](const auto& entry) {
+        const NaiveContent& other = entry.second;
+        const bool seen = other.is_public || (!mine.is_public && other.worker == mine.worker);
+        return other.group == group && !other.dead && seen && other.SamePrefix(mine);
+      });
+      if (!there) return false;
+    }
+    return true;
+  };
+  std::vector<BlockId> lost;
+  for (const auto& [other, theirs] : content) {
+    if (!theirs.dead && theirs.SamePrefix(gone) && !is_usable(theirs)) lost.push_back(other);
+  }
+  for (const BlockId other : lost) {
+    if (holders[Index(other)].Held()) {
+      content.erase(other);
+    } else {
+      content.at(other).dead = true;
+    }
   }
 }
 

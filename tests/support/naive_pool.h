@@ -52,11 +52,15 @@ struct NaiveContent {
     return space == other.space && prefix == other.prefix;
   }
 
+  // True if `other` continues this content, in whatever group.
+  bool Before(const NaiveContent& other) const {
+    return space == other.space && other.prefix.size() > prefix.size() &&
+           other.prefix.compare(0, prefix.size(), prefix) == 0;
+  }
+
   // True if `other` stands further down behind this content.
   bool Above(const NaiveContent& other) const {
-    return !dead && group == other.group && space == other.space &&
-           other.prefix.size() > prefix.size() &&
-           other.prefix.compare(0, prefix.size(), prefix) == 0;
+    return !dead && group == other.group && Before(other);
   }
 };
 
@@ -135,14 +139,20 @@ struct NaivePool {
   // The next block to evict for the worker; kNoBlock if there is none.
   BlockId VictimFor(int worker) const;
   bool HasChild(const NaiveContent& content) const;
-  // Another block stood for the same content earlier, so that this one is never evicted; or another
-  // stands beside it and something hangs below, which may be the other's.
+  // Pending where other content of the place stood earlier: kept until it is complete. Or such
+  // content of another worker stands beside it and something hangs below, which may be the other's.
   bool IsTwin(BlockId block) const;
+  // The window behind the end of `leaf` touches this block of a window group.
+  bool InWindowOf(const NaiveContent& mine, const NaiveContent& leaf) const;
+  // Nothing that is resident continues it.
+  bool IsLeaf(const NaiveContent& content) const;
+  // It will be a leaf when all is gone that everybody may evict.
+  bool StaysAsLeaf(const NaiveContent& content) const;
   BlockStateCounts Counts() const;
   // Released, or held by copies without being content, and nothing else.
   std::set<BlockId> Fenced() const;
   uint64_t HeldBy(int worker) const;
-  // Block of this content that the worker sees; kNoBlock: none.
+  // Block of this content that the worker sees, the public one first; kNoBlock: none.
   BlockId Find(uint32_t group, uint32_t space, const Items& prefix, int worker) const;
 
   // One table of the worker let go of the block in this step.

@@ -3,6 +3,7 @@
 // Every run prints its seed and the line that repeats it; a difference is printed at once, then the
 // shortest sequence of calls found that shows it:
 //   property_test --gtest_filter=*Given* --seed=S [--operations=N] [--groups=G] [--blocks=B]
+//   [--windows=1]
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -30,6 +31,7 @@ struct Flags {
   uint64_t operations = 0;
   uint32_t groups = 1;
   uint32_t blocks = 40;
+  bool windows = false;
 };
 
 Flags flags;
@@ -38,7 +40,7 @@ std::string RepeatLine(uint64_t seed, uint64_t operations, const ModelRunOptions
   std::ostringstream text;
   text << "repeat: property_test --gtest_filter=*Given* --seed=" << seed
        << " --operations=" << operations << " --groups=" << options.groups
-       << " --blocks=" << options.max_blocks;
+       << " --blocks=" << options.max_blocks << (options.windows ? " --windows=1" : "");
   return text.str();
 }
 
@@ -82,6 +84,13 @@ TEST(PropertyTest, SeveralGroupsPassEverySelfCheck) {
   CheckAgainstModel(101, 10'000, options);
 }
 
+TEST(PropertyTest, WindowsPassEverySelfCheck) {
+  ModelRunOptions options;
+  options.groups = 2;
+  options.windows = true;
+  for (uint64_t seed = 151; seed < 155; ++seed) CheckAgainstModel(seed, 3000, options);
+}
+
 TEST(PropertyTest, LargerPoolsPassEverySelfCheck) {
   ModelRunOptions options;
   options.max_blocks = 200;
@@ -93,6 +102,7 @@ TEST(PropertyTest, LargerPoolsPassEverySelfCheck) {
 struct FullRun {
   uint64_t seed;
   uint32_t groups;
+  bool windows;
 };
 
 class FullPropertyTest : public ::testing::TestWithParam<FullRun> {};
@@ -100,16 +110,20 @@ class FullPropertyTest : public ::testing::TestWithParam<FullRun> {};
 TEST_P(FullPropertyTest, AgreesWithTheModel) {
   ModelRunOptions options;
   options.groups = GetParam().groups;
+  options.windows = GetParam().windows;
   options.audit_interval = 8;
   CheckAgainstModel(GetParam().seed, kFullOperations, options);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FullPropertyTest,
-                         ::testing::Values(FullRun{1, 1}, FullRun{2, 1}, FullRun{3, 1},
-                                           FullRun{1, 2}, FullRun{2, 2}, FullRun{1, 3}),
+                         ::testing::Values(FullRun{1, 1, false}, FullRun{2, 1, false},
+                                           FullRun{1, 2, false}, FullRun{2, 2, false},
+                                           FullRun{1, 2, true}, FullRun{2, 2, true},
+                                           FullRun{1, 3, true}),
                          [](const auto& run) {
                            return "Seed" + std::to_string(run.param.seed) + "Groups" +
-                                  std::to_string(run.param.groups);
+                                  std::to_string(run.param.groups) +
+                                  (run.param.windows ? "Windows" : "");
                          });
 
 // The run of the command line: without a number of operations at full size, without a seed short.
@@ -117,6 +131,7 @@ TEST(PropertyTest, GivenSeedAgreesWithTheModel) {
   ModelRunOptions options;
   options.groups = flags.groups;
   options.max_blocks = flags.blocks;
+  options.windows = flags.windows;
   options.audit_interval = 8;
   const uint64_t operations = flags.seed == 0 ? kCallsPerEngine : kFullOperations;
   CheckAgainstModel(flags.seed == 0 ? 301 : flags.seed,
@@ -135,6 +150,7 @@ void ParseFlags(int argc, char** argv) {
     if (name == "--operations") flags.operations = value;
     if (name == "--groups") flags.groups = static_cast<uint32_t>(value);
     if (name == "--blocks") flags.blocks = static_cast<uint32_t>(value);
+    if (name == "--windows") flags.windows = value != 0;
   }
 }
 
