@@ -72,6 +72,8 @@ class BlockPool {
   BlockId FirstVictim(WorkerSlot worker, bool only_own) const;
   // Takes a listed block that left the tree; its record is reset.
   void TakeEvicted(BlockId block);
+  // As TakeEvicted, where no timer runs and no journal.
+  void TakePlainVictim(BlockId block);
   // Something in the tree needs the block first: out of the order until Unpark.
   void Park(BlockId block);
   void Unpark(BlockId block);
@@ -80,6 +82,8 @@ class BlockPool {
   // AddTableRef. There must be as many: at most OpenFree() + OwnFree(worker). Not while a journal
   // runs.
   void TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken);
+  // The same for a block from TakeEvicted.
+  void TakeVictim(BlockId block, WorkerSlot worker);
 
   // --- Holds ---
   void AddTableRef(BlockId block, WorkerSlot worker);

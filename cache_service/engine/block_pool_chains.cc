@@ -26,6 +26,26 @@ void BlockPool::TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken) {
   state_counts_[static_cast<size_t>(BlockState::kFilling)] += taken.size();
 }
 
+void BlockPool::TakeVictim(BlockId block, WorkerSlot worker) {
+  TakeFresh(Index(block), worker);
+  ++tabled_;
+  ++lists_[worker]->held_count;
+  ++state_counts_[static_cast<size_t>(BlockState::kFilling)];
+}
+
+void BlockPool::TakePlainVictim(BlockId block) {
+  Block& record = blocks_[Index(block)];
+  if (record.next < size_) __builtin_prefetch(&blocks_[record.next], 1);
+  Lists& lists = *lists_[record.place_worker];
+  lists.order.Remove(block);
+  --lists.evictable_count;
+  --state_counts_[static_cast<size_t>(record.state)];
+  ++state_counts_[static_cast<size_t>(BlockState::kFree)];
+  record = Block{};
+  record.priority = kDefaultPriority;
+  record.allocated_ms = now_ms_;
+}
+
 void BlockPool::TakeFresh(uint32_t index, WorkerSlot worker) {
   Block& record = blocks_[index];
   --state_counts_[static_cast<size_t>(record.state)];

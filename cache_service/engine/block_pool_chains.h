@@ -8,8 +8,8 @@
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_CHAINS_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_CHAINS_H_
 
+#include <array>
 #include <span>
-#include <vector>
 
 #include "cache_service/engine/block_pool.h"
 #include "cache_service/engine/fault.h"
@@ -63,6 +63,7 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
                           Idle idle) {
   ListedRun listed(*this);
   uint64_t held = 0;
+  std::array<uint64_t, kBlockStates> left{};
   for (size_t i = 0; i < chain.size(); ++i) {
     Block& record = blocks_[Index(chain[i])];
     if (record.table_refs > 0 && record.holder == worker) {
@@ -70,18 +71,16 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
       continue;
     }
     if (record.state == BlockState::kIdle) idle(record);
-    if (record.table_refs > 0 || record.holds > 0 || record.Has(kUnusualFlags)) {
+    if (record.table_refs > 0 || record.holds > 0 || record.Has(kUnusualFlags | kPendingFlag)) {
       listed.Unlink();
       AddTableRef(chain[i], worker);
       continue;
     }
     ++held;
+    ++left[static_cast<size_t>(record.state)];
     record.table_refs = 1;
     record.holder = worker;
-    const BlockState before = record.state;
-    record.state = record.Has(kPendingFlag) ? BlockState::kPending : BlockState::kReferenced;
-    --state_counts_[static_cast<size_t>(before)];
-    ++state_counts_[static_cast<size_t>(record.state)];
+    record.state = BlockState::kReferenced;
     const bool blocked_before = record.Has(kBlocksParentFlag);
     record.Set(kClosedFlag | kBlocksParentFlag, true);
     if (!blocked_before && add_blocker(i)) blocks_[Index(chain[i - 1])].Set(kBlockedFlag, true);
@@ -94,6 +93,8 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
   }
   tabled_ += held;
   lists_[worker]->held_count += held;
+  state_counts_[static_cast<size_t>(BlockState::kReferenced)] += held;
+  for (size_t state = 0; state < left.size(); ++state) state_counts_[state] -= left[state];
 }
 
 // Releases chain[first, end), from the end. drop_blocker(i): chain[i] does not block what is above

@@ -208,8 +208,13 @@ void EngineCore::TakeBlocks(Sequence& sequence, uint32_t count) {
         std::min<uint64_t>(count - held, pool_.OpenFree() + pool_.OwnFree(worker_->slot));
     first_table.resize(held + taken);
     pool_.TakeFreeRun(worker_->slot, std::span(first_table).subspan(held));
-    counters_.blocks_allocated += taken;
-    worker_->table_entries += taken;
+    while (first_table.size() < count) {
+      first_table.push_back(EvictOne(false));
+      pool_.TakeVictim(first_table.back(), worker_->slot);
+    }
+    counters_.blocks_allocated += count - held;
+    worker_->table_entries += count - held;
+    return;
   }
   for (auto i = static_cast<uint32_t>(first_table.size()); i < count; ++i) {
     for (uint32_t group = 0; group < groups(); ++group) {
@@ -229,7 +234,7 @@ void EngineCore::HoldPlainHit(Sequence& sequence, const Hit& hit) {
   };
   pool_.HoldChain(
       hit.blocks, worker_->slot,
-      [&](size_t i) { return i > 0 && tree_.AddBlockers(hit.path[i - 1], 1) == 1; },
+      [&](size_t i) { return i > 0 && tree_.AddBlockersPlainly(hit.path[i - 1], 1) == 1; },
       [&](const Block& block) {
         if (block.idle_since_ms != since) flush();
         since = block.idle_since_ms;

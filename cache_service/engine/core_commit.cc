@@ -34,7 +34,7 @@ Error EngineCore::Commit(const CommitOp& op) {
 void EngineCore::CommitTo(Sequence& sequence, uint32_t committed) {
   if (committed <= sequence.committed) return;
   sequence.committed = committed;
-  const uint32_t full_blocks = committed / options_.block_tokens;
+  const uint32_t full_blocks = committed >> block_shift_;
   while (sequence.publishes && sequence.sealed < full_blocks) SealNext(sequence);
   const uint32_t base = sequence.sealed * options_.block_tokens;
   // Tokens that the tree has now go in larger pieces.

@@ -75,6 +75,11 @@ Error EngineCore::Fork(const ForkOp& op) {
     parent->tokens.resize(parent->length - parent->token_base);
     CutDigests(*parent, parent->length);
   }
+  const uint32_t shared_blocks = BlocksFor(shared) - (copy_tail ? 1 : 0);
+  for (const std::vector<BlockId>& table : parent->tables) {
+    pool_.AddTableRefs(std::span(table).first(shared_blocks), worker_->slot,
+                       static_cast<uint32_t>(op.children.size()));
+  }
   std::span<const BlockId> unused(tails);
   for (const SequenceHandle child : op.children) {
     AddChild(*parent, child, unused.first(copy_tail ? groups() : 0));
@@ -86,7 +91,8 @@ Error EngineCore::Fork(const ForkOp& op) {
   return {};
 }
 
-// `tails`: by group, blocks for the child's copy of the partial tail; empty: it is shared.
+// `tails`: by group, blocks for the child's copy of the partial tail; empty: it is shared. The
+// child's references to the parent's blocks are counted already.
 void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails) {
   auto owned = std::make_unique<Sequence>();
   Sequence& child = *owned;
@@ -116,9 +122,6 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, std::span<con
   for (uint32_t group = 0; group < groups(); ++group) {
     const std::vector<BlockId>& table = parent.tables[group];
     child.tables[group].assign(table.begin(), table.begin() + shared_blocks);
-    for (const BlockId block : child.tables[group]) {
-      if (block != kNoBlock) Ref(block, child.worker);
-    }
     journal_.Save(worker_->table_entries);
     worker_->table_entries += shared_blocks;
   }

@@ -1,5 +1,6 @@
 // Growth: advance, extend, look-ahead, and who may take a block (P5, P9, P10).
 #include <algorithm>
+#include <array>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -27,11 +28,54 @@ void EngineCore::Advance(const AdvanceOp& op) {
     return;
   }
   size_t first = 0;
+  std::array<Sequence*, kPrefetched> near{};
   for (uint32_t entry = 0; entry < entries; ++entry) {
+    if (entry % kPrefetched == 0) FindNext(op.sequences.subspan(entry), near);
     const uint32_t count = op.token_counts.empty() ? 1 : op.token_counts[entry];
-    AdvanceEntry(op, entry, op.tokens.subspan(first, count));
+    Sequence* sequence = near[entry % kPrefetched];
+    const uint32_t ahead = op.aheads.empty() ? op.ahead : op.aheads[entry];
+    if (sequence == nullptr || count != 1 ||
+        !AdvanceInPlace(*sequence, op.start_lengths[entry], op.tokens[first], ahead)) {
+      AdvanceEntry(op, entry, op.tokens.subspan(first, count));
+    }
     first += count;
   }
+}
+
+// Finds the next sequences and asks the processor for them: each lies somewhere else.
+void EngineCore::FindNext(std::span<const SequenceHandle> handles,
+                          std::array<Sequence*, kPrefetched>& near) {
+  const size_t count = std::min(handles.size(), kPrefetched);
+  for (size_t i = 0; i < count; ++i) {
+    near[i] = Find(handles[i]);
+    if (near[i] != nullptr) near[i]->Prefetch();
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (near[i] != nullptr) near[i]->PrefetchTokens();
+  }
+}
+
+// The common entry: one token into a slot that is held, nothing to seal, and the slots ahead are in
+// the same block. What AdvanceEntry does then, without the questions. False: not that case.
+bool EngineCore::AdvanceInPlace(Sequence& sequence, uint32_t start_length, TokenId token,
+                                uint32_t ahead) {
+  const uint32_t length = sequence.length;
+  const uint32_t entered = sequence.touched_step == step_ ? sequence.length_before_step : length;
+  const uint64_t slots =
+      std::max<uint64_t>(uint64_t{length} + 1 + ahead, uint64_t{sequence.reserved});
+  if (length != start_length || length < sequence.given || length >= sequence.reserved ||
+      BlocksFor(slots) != BlocksFor(sequence.reserved) || slots > options_.max_sequence_tokens ||
+      (entered >> block_shift_) > sequence.sealed || length + 1 == sequence.reserved ||
+      has_windows_ || journal_.active()) {
+    return false;
+  }
+  sequence.touched_step = step_;
+  sequence.length_before_step = entered;
+  sequence.committed = std::max(sequence.committed, entered);
+  sequence.tokens.push_back(token);
+  sequence.length = sequence.given = length + 1;
+  sequence.reserved = static_cast<uint32_t>(slots);
+  return true;
 }
 
 void EngineCore::AdvanceEntry(const AdvanceOp& op, uint32_t entry,
@@ -66,7 +110,7 @@ void EngineCore::AdvanceEntry(const AdvanceOp& op, uint32_t entry,
       return;
     }
   }
-  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+  for (const TokenId token : tokens) sequence.tokens.push_back(token);
   sequence.length = new_length;
   if (!tokens.empty()) sequence.given = new_length;
   const uint32_t ahead = op.aheads.empty() ? op.ahead : op.aheads[entry];
@@ -104,6 +148,12 @@ bool EngineCore::TailNeedsCopy(const Sequence& sequence, uint32_t group) const {
 }
 
 Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
+  // The mere end of a block that was made the sequence's own when the first slots ahead were held.
+  if (sequence.reserved > sequence.length && BlocksFor(slots) == BlocksFor(sequence.reserved) &&
+      !Injected(Fault::kForkDropsAhead)) {
+    sequence.reserved = std::max(sequence.reserved, slots);
+    return {};
+  }
   const uint32_t block_count = BlocksFor(slots);
   const auto held = static_cast<uint32_t>(sequence.tables[0].size());
   uint32_t copies = 0;
@@ -216,8 +266,27 @@ BlockId EngineCore::TakeBlock(uint32_t group) {
   return block;
 }
 
+// The common victim: the only child of a node, open to all, in a pool with one group. What follows
+// is what EvictBlock and TakeEvicted do in this case.
+bool EngineCore::EvictPlainTip(BlockId victim) {
+  const Block& block = pool_.Get(victim);
+  if (!pool_.plain() || block.node == kNoNode || block.Has(kTimedFlag | kDeadFlag) ||
+      !tree_.IsPlainTip(block.node)) {
+    return false;
+  }
+  const BlockId above = tree_.BlockOf(tree_.Get(block.node).parent, 0);
+  if (above == kNoBlock) return false;
+  CountEviction(block, EvictionReason::kCapacity);
+  ForgetChecksum(victim);
+  tree_.RemovePlainTip(block.node);
+  pool_.TakePlainVictim(victim);
+  pool_.Unpark(above);
+  return true;
+}
+
 BlockId EngineCore::EvictOne(bool only_own) {
   BlockId victim = pool_.FirstVictim(worker_->slot, only_own);
+  if (EvictPlainTip(victim)) return victim;
   while (IsNeeded(victim)) {
     pool_.Park(victim);
     victim = pool_.FirstVictim(worker_->slot, only_own);

@@ -6,6 +6,11 @@
 #include "cache_service/engine/fault.h"
 
 namespace quire {
+namespace {
+
+constexpr NodeId kPrefetchedNodes = 8;
+
+}  // namespace
 
 bool EngineCore::Visible(NodeId node, WorkerSlot worker) const {
   const Node& record = tree_.Get(node);
@@ -39,24 +44,28 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
     }
     return view;
   };
-  hit.path.reserve(length / block_tokens);
-  hit.blocks.reserve(length / block_tokens);
+  hit.path.resize(length / block_tokens);
+  hit.blocks.resize(length / block_tokens);
   hit.plain = groups() == 1 && !has_windows_;
   NodeId node = root;
   uint32_t matched = 0;
-  while (matched + block_tokens <= length) {
-    // Children of children mostly lie side by side.
-    tree_.Prefetch(tree_.Get(node).child + 8 < tree_.end() ? tree_.Get(node).child + 8 : node);
+  size_t found = 0;
+  for (; found < hit.path.size(); ++found, matched += block_tokens) {
     const NodeId child = tree_.FindChild(node, content(matched, block_tokens));
-    if (child == kNoNode || !Visible(child, worker)) break;
+    if (child == kNoNode) break;
     const Node& record = tree_.Get(child);
-    hit.plain = hit.plain && (record.owner == kNoWorker || record.owner == worker);
+    const bool own = record.owner == kNoWorker || record.owner == worker;
+    if (!own && !Visible(child, worker)) break;
+    hit.plain = hit.plain && own;
+    // Children of children mostly lie side by side.
+    tree_.Prefetch(child + kPrefetchedNodes < tree_.end() ? child + kPrefetchedNodes : child);
     pool_.Prefetch(BlockId{record.block});
-    hit.path.push_back(child);
-    hit.blocks.push_back(BlockId{record.block});
+    hit.path[found] = child;
+    hit.blocks[found] = BlockId{record.block};
     node = child;
-    matched += block_tokens;
   }
+  hit.path.resize(found);
+  hit.blocks.resize(found);
   if (has_windows_) {
     CutToWindows(root, content, worker, recompute_tail > 0 ? length : length - 1, hit);
     const uint32_t longest = hit.Tokens(block_tokens);

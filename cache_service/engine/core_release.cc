@@ -145,7 +145,7 @@ void EngineCore::ReleasePlainTable(Sequence& sequence, uint32_t from_index) {
     return before.node == parent && !before.Has(kVariantFlag);
   };
   const auto drop_blocker = [&](size_t i) {
-    return i > 0 && tree_.AddBlockers(pool_.Get(table[i - 1]).node, -1) == 0;
+    return i > 0 && tree_.AddBlockersPlainly(pool_.Get(table[i - 1]).node, -1) == 0;
   };
   pool_.ReleaseChain(
       table, from_index, sequence.worker, step, above, drop_blocker,

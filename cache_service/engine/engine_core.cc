@@ -1,6 +1,7 @@
 #include "cache_service/engine/engine_core.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace quire {
 
@@ -8,6 +9,7 @@ EngineCore::EngineCore(const EngineOptions& options, const Clock& clock, const E
     : options_(options),
       clock_(clock),
       seams_(seams),
+      block_shift_(static_cast<uint32_t>(std::countr_zero(options.block_tokens))),
       pool_(options.block_count, options.groups.size() == 1 && !options.groups[0].is_window(),
             &journal_, this),
       tree_(options.block_count, options.block_tokens, static_cast<uint32_t>(options.groups.size()),

@@ -8,6 +8,7 @@
 #define QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -194,6 +195,10 @@ class EngineCore : private BlockingListener {
 
   // --- core_grow.cc ---
   void Advance(const AdvanceOp& op);
+  // Entries of an advance that are looked up together.
+  static constexpr size_t kPrefetched = 16;
+  void FindNext(std::span<const SequenceHandle> handles, std::array<Sequence*, kPrefetched>& near);
+  bool AdvanceInPlace(Sequence& sequence, uint32_t start_length, TokenId token, uint32_t ahead);
   void AdvanceEntry(const AdvanceOp& op, uint32_t entry, std::span<const TokenId> tokens);
   Error Extend(const ExtendOp& op);
   // Holds slots up to `slots` in total; copies the tail first if it is shared.
@@ -211,6 +216,7 @@ class EngineCore : private BlockingListener {
   Error ShortageError(const Shortage& shortage) const;
   BlockId TakeBlock(uint32_t group);
   BlockId EvictOne(bool only_own);
+  bool EvictPlainTip(BlockId victim);
   bool IsNeeded(BlockId block) const;
   void UpdateClaim(const std::shared_ptr<Claim>& claim);
   void LeaveClaim(Sequence& sequence);
@@ -313,7 +319,7 @@ class EngineCore : private BlockingListener {
   bool IsWindow(uint32_t group) const { return options_.groups[group].is_window(); }
 
   uint32_t BlocksFor(uint64_t tokens) const {
-    return static_cast<uint32_t>((tokens + options_.block_tokens - 1) / options_.block_tokens);
+    return static_cast<uint32_t>((tokens + options_.block_tokens - 1) >> block_shift_);
   }
 
   // Key of the content that a sequence has at a block index it still has tokens for.
@@ -323,6 +329,8 @@ class EngineCore : private BlockingListener {
   const EngineOptions options_;
   const Clock& clock_;
   const EngineSeams seams_;
+  // block_tokens is a power of two: this one.
+  const uint32_t block_shift_;
   bool has_windows_ = false;
   // No group sees everything: any block may be missing in the middle of a path.
   bool only_windows_ = false;

@@ -6,6 +6,9 @@
 namespace quire {
 namespace {
 
+// For roots, and node 0 that is none.
+constexpr size_t kSpareNodes = 1024;
+
 uint32_t FirstTokenKey(const TokenId* tokens) { return __builtin_bswap32(tokens[0]); }
 
 const std::vector<NodeVariant>& NoVariants() {
@@ -28,14 +31,17 @@ int CompareStart(const ContentView& a, const ContentView& b) {
 
 PrefixTree::PrefixTree(uint32_t block_count, uint32_t block_tokens, uint32_t groups,
                        Journal* journal)
-    : journal_(journal), block_tokens_(block_tokens), groups_(groups) {
-  while (node_pages_.size() * kPageNodes < size_t{block_count} + 1) Grow();
-}
+    : journal_(journal),
+      block_tokens_(block_tokens),
+      groups_(groups),
+      nodes_(size_t{block_count} + kSpareNodes),
+      tokens_(nodes_.rows(), block_tokens),
+      more_blocks_(nodes_.rows(), groups - 1) {}
 
 void PrefixTree::Grow() {
-  node_pages_.emplace_back(kPageNodes);
-  tokens_.emplace_back(size_t{kPageNodes} * block_tokens_);
-  if (groups_ > 1) more_blocks_.emplace_back(size_t{kPageNodes} * (groups_ - 1));
+  nodes_.Grow();
+  tokens_.Grow();
+  more_blocks_.Grow();
 }
 
 NodeId PrefixTree::NewNode() {
@@ -44,7 +50,7 @@ NodeId PrefixTree::NewNode() {
     journal_->Save(free_head_);
     free_head_ = nodes_[node].blockers;
   } else {
-    if (fresh_ == node_pages_.size() * kPageNodes) Grow();
+    if (fresh_ == nodes_.rows()) Grow();
     journal_->Save(fresh_);
     node = fresh_++;
   }
@@ -147,8 +153,7 @@ NodeId PrefixTree::FindAmongChildren(NodeId parent, const ContentView& content) 
 
 BlockId PrefixTree::BlockOf(NodeId node, uint32_t group) const {
   if (group == 0) return BlockId{nodes_[node].block};
-  const size_t offset = size_t{node % kPageNodes} * (groups_ - 1) + group - 1;
-  return BlockId{more_blocks_[node / kPageNodes][offset]};
+  return BlockId{more_blocks_.Row(node)[group - 1]};
 }
 
 const std::vector<NodeVariant>& PrefixTree::Variants(NodeId node) const {
@@ -235,6 +240,17 @@ void PrefixTree::EraseChild(NodeId parent, NodeId child) {
   });
 }
 
+void PrefixTree::RemovePlainTip(NodeId node) {
+  Node& record = nodes_[node];
+  Node& parent = nodes_[record.parent];
+  parent.child_count = 0;
+  parent.child = kNoNode;
+  record = Node{};
+  record.blockers = free_head_;
+  free_head_ = node;
+  --used_;
+}
+
 void PrefixTree::Remove(NodeId node) {
   const NodeId parent = nodes_[node].parent;
   EraseChild(parent, node);
@@ -256,8 +272,7 @@ void PrefixTree::SetBlock(NodeId node, uint32_t group, BlockId block) {
     Mut(node).block = Index(block);
     return;
   }
-  const size_t offset = size_t{node % kPageNodes} * (groups_ - 1) + group - 1;
-  uint32_t& entry = more_blocks_[node / kPageNodes][offset];
+  uint32_t& entry = more_blocks_.Row(node)[group - 1];
   journal_->Save(entry);
   entry = Index(block);
 }

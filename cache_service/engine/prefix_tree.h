@@ -23,9 +23,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "cache_service/engine/block.h"
 #include "cache_service/engine/content.h"
+#include "cache_service/engine/growing_array.h"
 #include "cache_service/engine/journal.h"
 #include "cache_service/engine/types.h"
-#include "cache_service/engine/zeroed_array.h"
 
 namespace quire {
 
@@ -123,6 +123,23 @@ class PrefixTree {
     return blockers;
   }
 
+  // As AddBlockers, while no journal runs.
+  uint32_t AddBlockersPlainly(NodeId node, int delta) {
+    uint32_t& blockers = nodes_[node].blockers;
+    return blockers = static_cast<uint32_t>(static_cast<int>(blockers) + delta);
+  }
+
+  // True if the node is a leaf that can go without a trace: nothing beside it stands for its
+  // content, and its parent is no root and has no other child and no variants.
+  bool IsPlainTip(NodeId node) const {
+    const Node& record = nodes_[node];
+    const Node& parent = nodes_[record.parent];
+    return record.child_count == 0 && !record.has_variants && !record.has_marks &&
+           parent.depth != kRootDepth && parent.child_count == 1 && !parent.has_variants;
+  }
+
+  // Removes a plain tip while no journal runs.
+  void RemovePlainTip(NodeId node);
   void SetVariant(NodeId node, NodeVariant variant);
   void RemoveVariant(NodeId node, WorkerSlot worker);
   const std::vector<NodeVariant>& Variants(NodeId node) const;
@@ -162,41 +179,18 @@ class PrefixTree {
   void EraseChild(NodeId parent, NodeId child);
   void SaveVariants(NodeId node);
 
-  TokenId* TokensOf(NodeId node) { return tokens_[node / kPageNodes].data() + TokenOffset(node); }
+  TokenId* TokensOf(NodeId node) { return tokens_.Row(node); }
 
-  const TokenId* TokensOf(NodeId node) const {
-    return tokens_[node / kPageNodes].data() + TokenOffset(node);
-  }
-
-  size_t TokenOffset(NodeId node) const { return size_t{node % kPageNodes} * block_tokens_; }
-
-  // Tokens and further blocks come in pages, so that the tree can outgrow the pool (paths to window
-  // blocks whose own blocks are gone) and addresses stay.
-  static constexpr uint32_t kPageNodes = 1u << 16;
+  const TokenId* TokensOf(NodeId node) const { return tokens_.Row(node); }
 
   Journal* journal_;
   uint32_t block_tokens_;
   uint32_t groups_;
-  std::vector<ZeroedArray<Node>> node_pages_;
-  std::vector<ZeroedArray<TokenId>> tokens_;
-  std::vector<ZeroedArray<uint32_t>> more_blocks_;
-
-  // View of node_pages_ with one index.
-  class NodeView {
-   public:
-    explicit NodeView(std::vector<ZeroedArray<Node>>* pages) : pages_(pages) {}
-
-    Node& operator[](NodeId node) { return (*pages_)[node / kPageNodes][node % kPageNodes]; }
-
-    const Node& operator[](NodeId node) const {
-      return (*pages_)[node / kPageNodes][node % kPageNodes];
-    }
-
-   private:
-    std::vector<ZeroedArray<Node>>* pages_;
-  };
-
-  NodeView nodes_{&node_pages_};
+  // The tree can outgrow the pool: roots, and paths to window blocks whose own blocks are gone.
+  GrowingArray<Node> nodes_;
+  GrowingArray<TokenId> tokens_;
+  // Blocks of the groups from 1 on.
+  GrowingArray<uint32_t> more_blocks_;
   NodeId fresh_ = 1;
   NodeId free_head_ = kNoNode;
   uint64_t used_ = 0;

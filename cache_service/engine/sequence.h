@@ -33,11 +33,11 @@ struct Claim {
 // committed <= length <= reserved; every table has ceil(max(length, reserved) / block_tokens)
 // entries.
 struct Sequence {
+  // First what every advance reads.
   SequenceHandle handle = 0;
-  WorkerSlot worker = kNoWorker;
-  // Order of the begins of all sequences; forks continue the parent's.
-  uint64_t serial = 0;
-  NodeId root = kNoNode;
+  // Step that touched it last, and its length before that step: tokens below entered earlier.
+  StepNumber touched_step = 0;
+  uint32_t length_before_step = 0;
 
   uint32_t committed = 0;
   uint32_t length = 0;
@@ -45,19 +45,22 @@ struct Sequence {
   // Tokens named by the begin; those past length have no slots yet.
   uint32_t given = 0;
 
-  // Leading blocks that are sealed and in the tree, and the node of the last one (or the root).
+  // Leading blocks that are sealed and in the tree.
   uint32_t sealed = 0;
-  NodeId node = kNoNode;
+  WorkerSlot worker = kNoWorker;
   // False: what it commits from now on stays private.
   bool publishes = true;
-
-  // Step that touched it last, and its length before that step: tokens below entered earlier.
-  StepNumber touched_step = 0;
-  uint32_t length_before_step = 0;
 
   // Token ids from position token_base on; those before are in the tree.
   uint32_t token_base = 0;
   std::vector<TokenId> tokens;
+
+  // Node of the last sealed block, or the root.
+  NodeId node = kNoNode;
+  NodeId root = kNoNode;
+  // Order of the begins of all sequences; forks continue the parent's.
+  uint64_t serial = 0;
+
   std::vector<DigestRange> digests;
   std::vector<RetentionRange> retention;
   NamespaceParts namespace_parts;
@@ -68,6 +71,14 @@ struct Sequence {
   std::vector<uint32_t> window_start;
 
   std::shared_ptr<Claim> claim;
+
+  // Asks the processor for what an advance reads, and then for the place of the next token.
+  void Prefetch() const {
+    __builtin_prefetch(this, 1);
+    __builtin_prefetch(reinterpret_cast<const char*>(this) + 64, 1);
+  }
+
+  void PrefetchTokens() const { __builtin_prefetch(tokens.data() + tokens.size(), 1); }
 
   uint32_t SealerId() const { return static_cast<uint32_t>(serial); }
 };
