@@ -29,16 +29,24 @@ struct ContentView {
   std::span<const DigestMark> marks;
 };
 
-// Equality of whole blocks, 64 bytes at a time.
+// Four tokens from any address.
+using TokenLanes __attribute__((vector_size(16))) = uint64_t;
+
+inline TokenLanes LoadTokens(const TokenId* tokens) {
+  TokenLanes lanes;
+  std::memcpy(&lanes, tokens, sizeof(lanes));
+  return lanes;
+}
+
+// Equality of whole blocks, 64 bytes at a time. Prompts lie where a message was parsed: at
+// addresses of tokens, not of vectors.
 inline bool SameTokens(const TokenId* a, const TokenId* b, uint32_t count) {
-  using Lanes __attribute__((vector_size(16), aligned(4), may_alias)) = uint64_t;
   constexpr uint32_t kPiece = 16;
   if (count % kPiece != 0) return std::memcmp(a, b, count * sizeof(TokenId)) == 0;
   for (; count > 0; count -= kPiece, a += kPiece, b += kPiece) {
-    const auto* left = reinterpret_cast<const Lanes*>(a);
-    const auto* right = reinterpret_cast<const Lanes*>(b);
-    const Lanes different = ((left[0] ^ right[0]) | (left[1] ^ right[1])) |
-                            ((left[2] ^ right[2]) | (left[3] ^ right[3]));
+    const TokenLanes different =
+        ((LoadTokens(a) ^ LoadTokens(b)) | (LoadTokens(a + 4) ^ LoadTokens(b + 4))) |
+        ((LoadTokens(a + 8) ^ LoadTokens(b + 8)) | (LoadTokens(a + 12) ^ LoadTokens(b + 12)));
     if ((different[0] | different[1]) != 0) return false;
   }
   return true;
