@@ -3,6 +3,7 @@
 #define QUIRE_WORKER_RUNTIME_BRANCH_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "worker/client/types.h"
@@ -21,7 +22,8 @@ enum class BranchState : uint8_t {
 };
 
 // Three counts into `tokens` rise in this order: computed by a launch, entered by an operation that
-// was sent, and known. `computed` may pass `entered` by accepted drafts.
+// was sent, and known. `computed` may pass `entered` by accepted drafts, and
+// both of the others by what launches in flight choose.
 struct Branch {
   RequestRun* run = nullptr;
   BranchState state = BranchState::kWaiting;
@@ -34,6 +36,12 @@ struct Branch {
   uint32_t given = 0;
   uint32_t entered = 0;
   uint32_t computed = 0;
+  // Launches in flight that choose a token each: with them `computed` runs ahead of what is known.
+  uint32_t choosing = 0;
+  // The last of them carries drafts: nobody knows yet where its choice will stand.
+  bool drafting = false;
+  // Where that launch puts its choice.
+  std::shared_ptr<TokenId> chosen;
   // Computed tokens that were stated as committed by a commit operation.
   uint32_t committed = 0;
   // Slots that steps in flight ask for.
@@ -47,7 +55,11 @@ struct Branch {
   // A fork of this branch is in the step being built, or waits for one.
   bool forked_now = false;
 
-  uint32_t pending() const { return static_cast<uint32_t>(tokens.size()) - computed; }
+  // Known tokens to compute.
+  uint32_t pending() const {
+    const auto known = static_cast<uint32_t>(tokens.size());
+    return known > computed ? known - computed : 0;
+  }
 
   bool has_sequence() const { return handle != 0; }
 
@@ -55,8 +67,9 @@ struct Branch {
   void Reset() {
     state = BranchState::kWaiting;
     handle = 0;
-    given = entered = computed = committed = asked_slots = 0;
-    growing = stalled = forked_now = false;
+    given = entered = computed = committed = asked_slots = choosing = 0;
+    growing = stalled = forked_now = drafting = false;
+    chosen.reset();
     parent = nullptr;
   }
 };

@@ -55,6 +55,8 @@ ABSL_FLAG(uint32_t, max_sequences, 16, "Sequences that run at once.");
 ABSL_FLAG(uint32_t, batch_tokens, 256, "Tokens computed per launch, at most.");
 ABSL_FLAG(uint32_t, chunk_tokens, 128, "Prompt tokens of one sequence per launch.");
 ABSL_FLAG(uint32_t, steps_in_flight, 4, "Unanswered steps, at most.");
+ABSL_FLAG(uint32_t, lag, 0,
+          "Launches queued before the tokens that earlier ones choose are known.");
 ABSL_FLAG(uint32_t, drafts, 0, "Tokens proposed per launch by prompt lookup.");
 
 ABSL_FLAG(uint64_t, seed, 1, "Seed of the workload.");
@@ -167,6 +169,10 @@ absl::Status ReadScheduler(WorkerOptions& options) {
   scheduler.chunk_tokens = absl::GetFlag(FLAGS_chunk_tokens);
   scheduler.steps_in_flight = absl::GetFlag(FLAGS_steps_in_flight);
   scheduler.drafts = absl::GetFlag(FLAGS_drafts);
+  scheduler.lag = absl::GetFlag(FLAGS_lag);
+  if (scheduler.lag > 0 && options.client.mode == client::StepMode::kLockStep) {
+    return absl::InvalidArgumentError("--lag: in --mode=lock-step nothing runs behind a step");
+  }
   scheduler.record_logits = absl::GetFlag(FLAGS_verify);
   scheduler.threads = options.threads;
   return absl::OkStatus();

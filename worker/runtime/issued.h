@@ -30,8 +30,12 @@ struct PlannedRows {
   Branch* branch = nullptr;
   uint32_t rows = 0;
   std::vector<TokenId> drafts{};
-  // The rows reach the last known token: its logits (and those of the drafts) are wanted.
+  // The rows reach the last token: its logits (and those of the drafts) are wanted.
   bool wants_logits = false;
+  // The one row is a token that a launch in flight chooses.
+  bool unknown = false;
+  // The sequence the rows were computed for; the branch may have another by the time they are done.
+  client::SequenceHandle handle = 0;
 };
 
 // One step to send and the launch that goes with it.

@@ -33,7 +33,7 @@ Planner::Planner(const SchedulerOptions& options, const client::PoolInfo& pool,
       pool_(pool),
       tables_(tables),
       stats_(stats),
-      ahead_(LookAhead(options.drafts, options.steps_in_flight)) {}
+      ahead_(LookAhead(options.drafts, options.lag, options.steps_in_flight)) {}
 
 Plan Planner::MakePlan(Work& work, TimePoint now) {
   Plan plan;
@@ -120,7 +120,7 @@ void Planner::PlanBranch(const std::shared_ptr<RequestRun>& run, Branch& branch,
   if (branch.computed < branch.given) {
     const uint32_t length = state->length;
     PlanPrefill(run, branch, length, plan);
-  } else if (branch.pending() > 0) {
+  } else if (branch.pending() > 0 || branch.choosing > 0) {
     PlanDecode(run, branch, reserved, plan);
   }
   Grow(run, branch, reserved, work, now, plan);
@@ -167,38 +167,49 @@ void Planner::PlanPrefill(const std::shared_ptr<RequestRun>& run, Branch& branch
                        .branch = &branch,
                        .rows = rows,
                        .drafts = {},
-                       .wants_logits = branch.computed + rows == branch.tokens.size()});
+                       .wants_logits = branch.computed + rows == branch.tokens.size(),
+                       .handle = branch.handle});
 }
 
 void Planner::PlanDecode(const std::shared_ptr<RequestRun>& run, Branch& branch, uint32_t reserved,
                          Plan& plan) {
   const auto known = static_cast<uint32_t>(branch.tokens.size());
-  if (reserved < known) {
+  const uint32_t unknown = branch.choosing;
+  if (unknown > 0 && (branch.drafting || !run->may_run_ahead())) return;
+  if (unknown >= run->remaining(branch)) return;
+  if (reserved < known + unknown) {
     ++stats_.launch_waits;
     return;
   }
-  if (budget_ < branch.pending()) return;
+  const uint32_t own_rows = unknown > 0 ? 1 : branch.pending();
+  if (budget_ < own_rows) return;
   std::vector<TokenId> drafts;
-  if (options_.drafts > 0 && run->may_draft()) {
-    const uint32_t most = std::min({options_.drafts, reserved - known, budget_ - branch.pending()});
+  if (unknown == 0 && options_.drafts > 0 && run->may_draft()) {
+    const uint32_t most = std::min({options_.drafts, reserved - known, budget_ - own_rows});
     drafts = LookUpDrafts(branch.tokens, most);
   }
-  if (branch.entered < known) {
-    const client::OperationId id =
-        plan.step.Advance(branch.handle, branch.entered,
-                          std::span<const TokenId>(branch.tokens).subspan(branch.entered), ahead_);
-    branch.committed = std::max(branch.committed, branch.entered);
-    branch.entered = known;
-    branch.asked_slots = std::max(branch.asked_slots, Limit(uint64_t{known} + ahead_));
-    plan.issued.push_back({IssuedKind::kAdvance, id, run, &branch, branch.handle});
-  }
-  const uint32_t rows = branch.pending() + static_cast<uint32_t>(drafts.size());
+  Enter(run, branch, plan);
+  const uint32_t rows = own_rows + static_cast<uint32_t>(drafts.size());
   budget_ -= rows;
   plan.rows.push_back({.run = run,
                        .branch = &branch,
                        .rows = rows,
                        .drafts = std::move(drafts),
-                       .wants_logits = true});
+                       .wants_logits = true,
+                       .unknown = unknown > 0,
+                       .handle = branch.handle});
+}
+
+void Planner::Enter(const std::shared_ptr<RequestRun>& run, Branch& branch, Plan& plan) const {
+  const auto known = static_cast<uint32_t>(branch.tokens.size());
+  if (branch.entered >= known) return;
+  const client::OperationId id =
+      plan.step.Advance(branch.handle, branch.entered,
+                        std::span<const TokenId>(branch.tokens).subspan(branch.entered), ahead_);
+  branch.committed = std::max(branch.committed, branch.entered);
+  branch.entered = known;
+  branch.asked_slots = std::max(branch.asked_slots, Limit(uint64_t{known} + ahead_));
+  plan.issued.push_back({IssuedKind::kAdvance, id, run, &branch, branch.handle});
 }
 
 void Planner::AddBegins(Work& work, TimePoint now, Plan& plan) {

@@ -60,6 +60,7 @@ class Planner {
                    Plan& plan);
   void PlanDecode(const std::shared_ptr<RequestRun>& run, Branch& branch, uint32_t reserved,
                   Plan& plan);
+  void Enter(const std::shared_ptr<RequestRun>& run, Branch& branch, Plan& plan) const;
   void AddBegins(Work& work, TimePoint now, Plan& plan);
   void AddBegin(Work& work, const std::shared_ptr<RequestRun>& run, Branch& branch, Plan& plan);
   uint32_t WantedSlots(const Branch& branch, uint32_t reserved) const;

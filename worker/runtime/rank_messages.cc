@@ -102,12 +102,4 @@ LaunchOrder ToLaunchOrder(const json& value) {
   return order;
 }
 
-std::vector<model::SequenceTables> LaunchOrder::tables() const {
-  std::vector<model::SequenceTables> views;
-  for (const auto& of_sequence : ids) {
-    views.emplace_back(of_sequence.begin(), of_sequence.end());
-  }
-  return views;
-}
-
 }  // namespace quire::runtime

@@ -12,6 +12,7 @@
 #include "worker/client/answer.h"
 #include "worker/client/attachment.h"
 #include "worker/model/paged_kv.h"
+#include "worker/runtime/launch_order.h"
 
 namespace quire::runtime {
 
@@ -27,14 +28,6 @@ nlohmann::json LaunchMessage(const model::LaunchBatch& batch,
 struct MapOrder {
   client::PoolInfo info;
   client::RegionGrant grant;
-};
-
-struct LaunchOrder {
-  model::LaunchBatch batch;
-  std::vector<std::vector<std::vector<int32_t>>> ids;
-
-  // Views of `ids`.
-  std::vector<model::SequenceTables> tables() const;
 };
 
 // The reverse, of the value behind the message's name.

@@ -36,6 +36,16 @@ class RequestRun {
   // Whether more rows of one launch may be offered to OnLogits, as draft checking does.
   bool may_draft() const { return result_.request.search == Search::kSamples; }
 
+  // Whether the next token of each branch depends on that branch alone, so that it can be computed
+  // before the scheduler knows the last one.
+  bool may_run_ahead() const { return may_draft() && (request().width == 1 || sampled_); }
+
+  // Tokens that the branch has still to choose.
+  uint32_t remaining(const Branch& branch) const {
+    const size_t all = request().prompt.size() + request().new_tokens;
+    return static_cast<uint32_t>(all - branch.tokens.size());
+  }
+
   bool done() const;
 
   // Once done, or to give up with an error.

@@ -12,6 +12,7 @@ Scheduler::Scheduler(client::CacheClient& client, std::unique_ptr<Executor> exec
                      const SchedulerOptions& options, const Clock& clock)
     : client_(client),
       executor_(std::move(executor)),
+      queue_(*executor_, options.lag > 0),
       options_(options),
       clock_(clock),
       planner_(options, client.pool(), client.tables(), stats_) {}
@@ -42,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient
 
 absl::Status Scheduler::CopyBlocks(std::span<const client::CopyOrder> orders) {
   stats_.copy_orders += orders.size();
-  return executor_->Copy(orders);
+  return queue_.Copy(orders);
 }
 
 void Scheduler::Add(Request request) {
@@ -64,7 +65,8 @@ void Scheduler::Add(Request request) {
 std::vector<RequestResult> Scheduler::TakeResults() { return std::exchange(results_, {}); }
 
 bool Scheduler::idle() const {
-  return unfinished() == 0 && work_.releases.empty() && client_.in_flight() == 0;
+  return unfinished() == 0 && work_.releases.empty() && client_.in_flight() == 0 &&
+         queue_.launches() == 0 && unreported_.empty();
 }
 
 absl::Status Scheduler::RunOnce() {
@@ -74,6 +76,7 @@ absl::Status Scheduler::RunOnce() {
 
 absl::Status Scheduler::Round() {
   if (absl::Status status = ApplyArrived(); !status.ok()) return status;
+  if (absl::Status status = DeliverFinished(); !status.ok()) return status;
   RelieveShortage();
   const uint32_t depth = std::min(options_.steps_in_flight, client_.pool().max_steps_in_flight);
   while (client_.in_flight() >= depth || !client_.CanSubmit()) {
@@ -84,6 +87,7 @@ absl::Status Scheduler::Round() {
   const bool has_rows = !plan.rows.empty();
   if (absl::Status status = Send(plan); !status.ok()) return status;
   if (has_rows) return Launch(plan);
+  if (queue_.launches() > 0) return DeliverNext(/*wait=*/true).status();
   return client_.in_flight() > 0 ? WaitForAnswer() : Idle();
 }
 
@@ -114,67 +118,6 @@ absl::Status Scheduler::Send(Plan& plan) {
   issued_[*number] = std::move(plan.issued);
   ++stats_.steps;
   return absl::OkStatus();
-}
-
-absl::Status Scheduler::Launch(Plan& plan) {
-  std::vector<float> logits;
-  if (absl::Status status = RunModel(plan, logits); !status.ok()) return status;
-  if (absl::Status status = client_.CheckLease(); !status.ok()) return status;
-  Deliver(plan, logits);
-  ++stats_.launches;
-  CollectFinished();
-  return absl::OkStatus();
-}
-
-absl::Status Scheduler::RunModel(const Plan& plan, std::vector<float>& logits) {
-  model::LaunchBatch batch;
-  std::vector<model::SequenceTables> tables;
-  for (const PlannedRows& planned : plan.rows) {
-    const Branch& branch = *planned.branch;
-    const auto known = planned.rows - static_cast<uint32_t>(planned.drafts.size());
-    std::vector<TokenId> tokens(branch.tokens.begin() + branch.computed,
-                                branch.tokens.begin() + branch.computed + known);
-    tokens.insert(tokens.end(), planned.drafts.begin(), planned.drafts.end());
-    const int32_t first = batch.Add(static_cast<int32_t>(branch.computed), tokens.data(),
-                                    static_cast<int32_t>(planned.rows));
-    if (planned.wants_logits) {
-      for (uint32_t row = known - 1; row < planned.rows; ++row) {
-        batch.logit_rows.push_back(first + static_cast<int32_t>(row));
-      }
-    }
-    const client::SequenceState* state = client_.tables().Find(branch.handle);
-    tables.emplace_back(state->tables.begin(), state->tables.end());
-    stats_.computed_tokens += known;
-  }
-  return executor_->Launch(batch, tables, logits);
-}
-
-void Scheduler::Deliver(const Plan& plan, std::span<const float> logits) {
-  size_t row = 0;
-  const auto width = static_cast<size_t>(executor_->config().vocabulary);
-  for (const PlannedRows& planned : plan.rows) {
-    row += DeliverRows(planned, logits.subspan(row * width));
-  }
-}
-
-// Gives the branch its logits, then those of each draft that was chosen after all. Returns the
-// number of logit rows that belong to it.
-size_t Scheduler::DeliverRows(const PlannedRows& planned, std::span<const float> logits) {
-  Branch& branch = *planned.branch;
-  const size_t drafts = planned.drafts.size();
-  branch.computed += planned.rows - static_cast<uint32_t>(drafts);
-  if (!planned.wants_logits) return 0;
-  const auto width = static_cast<size_t>(executor_->config().vocabulary);
-  stats_.drafted_tokens += drafts;
-  for (size_t i = 0; i <= drafts; ++i) {
-    const size_t before = branch.tokens.size();
-    planned.run->OnLogits(branch, logits.subspan(i * width, width), clock_.Now());
-    const bool goes_on = branch.state == BranchState::kActive && branch.tokens.size() > before;
-    if (i == drafts || !goes_on || branch.tokens.back() != planned.drafts[i]) break;
-    ++branch.computed;
-    ++stats_.accepted_drafts;
-  }
-  return drafts + 1;
 }
 
 // Nothing can be sent or launched now.

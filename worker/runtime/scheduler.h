@@ -9,6 +9,7 @@
 #ifndef QUIRE_WORKER_RUNTIME_SCHEDULER_H_
 #define QUIRE_WORKER_RUNTIME_SCHEDULER_H_
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,14 +20,16 @@
 #include "worker/client/cache_client.h"
 #include "worker/model/transformer.h"
 #include "worker/runtime/executor.h"
+#include "worker/runtime/launch_queue.h"
 #include "worker/runtime/planner.h"
 #include "worker/runtime/scheduler_options.h"
 
 namespace quire::runtime {
 
 // Each round applies the answers that are there, sends one step, and launches what earlier answers
-// hold slots for, so that decoding does not wait for the server. Kernels run on the caller's thread
-// and are finished when the launch returns: a step is complete as soon as it is applied.
+// hold slots for, so that decoding does not wait for the server. With options.lag, launches are
+// queued before the values that earlier ones sample are known. A step is complete once all that was
+// queued when its answer was applied has run.
 //
 // Shortage preempts the youngest request; a lost lease or a restarted server sends all requests
 // back to the queue, and a server that drains keeps new ones there. Either way the text stays the
@@ -71,6 +74,11 @@ class Scheduler {
   Scheduler(client::CacheClient& client, std::unique_ptr<Executor> executor,
             const SchedulerOptions& options, const Clock& clock);
 
+  struct Unreported {
+    client::StepNumber step = 0;
+    uint64_t marker = 0;
+  };
+
   // Makes a call to the server and counts its time.
   template <typename Call>
   auto Blocked(Call call) {
@@ -87,11 +95,20 @@ class Scheduler {
   absl::Status ApplyArrived();
   absl::Status WaitForAnswer();
   absl::Status Send(Plan& plan);
-  absl::Status Launch(Plan& plan);
-  absl::Status RunModel(const Plan& plan, std::vector<float>& logits);
-  void Deliver(const Plan& plan, std::span<const float> logits);
-  size_t DeliverRows(const PlannedRows& rows, std::span<const float> logits);
   absl::Status Idle();
+
+  // Launches.
+  absl::Status Launch(Plan& plan);
+  std::unique_ptr<LaunchJob> MakeJob(Plan& plan);
+  void AddRows(const PlannedRows& planned, LaunchJob& job);
+  // `row`: the one behind which a token is chosen.
+  void AddChoice(const PlannedRows& planned, int32_t row, LaunchJob& job);
+  absl::Status DeliverFinished();
+  // False: the oldest launch has not finished, or there is none.
+  absl::StatusOr<bool> DeliverNext(bool wait);
+  void ReportPassed();
+  void Deliver(const LaunchJob& job);
+  void DeliverRows(const PlannedRows& planned, std::span<const float> logits);
 
   // Answers.
   void OnApplied(const client::AppliedStep& applied);
@@ -116,6 +133,7 @@ class Scheduler {
 
   client::CacheClient& client_;
   const std::unique_ptr<Executor> executor_;
+  LaunchQueue queue_;
   const SchedulerOptions options_;
   const Clock& clock_;
   std::function<void(const Request&)> on_begun_;
@@ -123,6 +141,8 @@ class Scheduler {
   Planner planner_;
   Work work_;
   std::map<client::StepNumber, std::vector<Issued>> issued_;
+  // Applied steps whose markers have not been passed.
+  std::deque<Unreported> unreported_;
   std::vector<RequestResult> results_;
   client::PoolCounts pool_counts_;
   bool pool_counts_known_ = false;

@@ -39,8 +39,8 @@ void Scheduler::OnApplied(const client::AppliedStep& applied) {
     for (const Issued& operation : issued) OnAnswer(operation, answer);
   }
   for (const client::SequenceNotice& notice : answer.notices) OnNotice(notice);
-  // Kernels are finished when their launch returns, so what is applied is complete.
-  client_.Complete(answer.step).IgnoreError();
+  unreported_.push_back({answer.step, queue_.Marker()});
+  ReportPassed();
 }
 
 void Scheduler::OnAnswer(const Issued& issued, const client::StepAnswer& answer) {
@@ -240,6 +240,8 @@ void Scheduler::Abandon(const std::shared_ptr<RequestRun>& run, const absl::Stat
 // The server forgot this worker, or it forgot everything: begin again under a new lease.
 absl::Status Scheduler::StartOver(const absl::Status& cause) {
   ++stats_.lost_leases;
+  queue_.Drain();
+  unreported_.clear();
   issued_.clear();
   releases_in_flight_ = 0;
   work_.releases.clear();

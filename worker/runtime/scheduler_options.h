@@ -29,6 +29,9 @@ struct SchedulerOptions {
   uint32_t chunk_tokens = 128;
   // Unanswered steps, at most. 1: every launch waits for its own answer.
   uint32_t steps_in_flight = 4;
+  // Launches that are queued before the values sampled by earlier ones are known. 0: each launch
+  // has finished before the next step is sent.
+  uint32_t lag = 0;
   // Tokens that prompt lookup proposes per launch and sequence. 0: no drafts.
   uint32_t drafts = 0;
   // Keep the logits behind each generated token, for verification.
@@ -41,11 +44,11 @@ struct SchedulerOptions {
   Duration begin_patience = std::chrono::seconds(30);
 };
 
-// Slots that `ahead` must hold so that no launch waits for an answer: with k drafts, a value
-// sampled before the step is sent (no lag), and d launches between sending a step and applying its
-// answer, (1 + k)(d + 1) - 1.
-constexpr uint32_t LookAhead(uint32_t drafts, uint32_t steps_in_flight) {
-  return (1 + drafts) * (steps_in_flight + 1) - 1;
+// Slots that `ahead` must hold so that no launch waits for an answer: with k drafts, `lag` launches
+// whose value is not known when a step is sent, and d launches between sending a step and applying
+// its answer, (1 + k)(lag + d + 1) - 1.
+constexpr uint32_t LookAhead(uint32_t drafts, uint32_t lag, uint32_t steps_in_flight) {
+  return (1 + drafts) * (lag + steps_in_flight + 1) - 1;
 }
 
 struct SchedulerStats {
@@ -68,6 +71,8 @@ struct SchedulerStats {
   uint64_t preemptions = 0;
   // Launches that a decoding sequence missed because its slot was not held yet.
   uint64_t launch_waits = 0;
+  // Rows computed before their token was known here.
+  uint64_t unknown_rows = 0;
   uint64_t lost_leases = 0;
   // Spent waiting for an answer or for the server itself while requests were unfinished.
   Duration blocked{};

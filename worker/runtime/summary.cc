@@ -57,6 +57,10 @@ std::string ToText(const Summary& summary) {
       stats.reused_tokens, stats.prompt_tokens, stats.copied_tokens, 100 * summary.internal_waste(),
       stats.copy_orders, stats.forks, stats.evicted_blocks, stats.preemptions, stats.shortages,
       stats.steps, stats.launches, stats.launch_waits, summary.blocked_us_per_token());
+  if (stats.unknown_rows > 0) {
+    absl::StrAppendFormat(&text, "lag:              %d tokens computed before they were known\n",
+                          stats.unknown_rows);
+  }
   if (stats.drafted_tokens > 0) {
     absl::StrAppendFormat(&text, "drafts:           %d of %d accepted\n", stats.accepted_drafts,
                           stats.drafted_tokens);
@@ -96,6 +100,7 @@ std::string ToJson(const Summary& summary) {
                                  {"steps", stats.steps},
                                  {"launches", stats.launches},
                                  {"launch_waits", stats.launch_waits},
+                                 {"unknown_rows", stats.unknown_rows},
                                  {"drafted_tokens", stats.drafted_tokens},
                                  {"accepted_drafts", stats.accepted_drafts},
                                  {"lost_leases", stats.lost_leases},
