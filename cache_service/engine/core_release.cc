@@ -200,13 +200,24 @@ Error EngineCore::Finish(const FinishOp& op) {
   return {};
 }
 
+// The deepest node of the path that is still in the tree: content of the sequence may have been
+// taken out.
+NodeId EngineCore::LastPathNode(const Sequence& sequence) const {
+  if (sequence.publishes) return sequence.node;
+  const std::vector<BlockId>& table = sequence.tables[full_group_];
+  for (uint32_t i = sequence.committed / options_.block_tokens; i-- > 0;) {
+    if (table[i] == kNoBlock) return kNoNode;
+    if (const NodeId node = pool_.Get(table[i]).node; node != kNoNode) return node;
+  }
+  return kNoNode;
+}
+
 void EngineCore::EndSequence(Sequence& sequence, bool drop) {
   WorkerState& worker = *workers_[sequence.worker];
   RemoveWaiter(sequence);
-  const uint32_t sealed = sequence.sealed;
-  NodeId node = sequence.publishes ? sequence.node : kNoNode;
+  NodeId node = drop ? LastPathNode(sequence) : kNoNode;
   ReleaseTable(sequence, 0);
-  for (uint32_t i = sealed; drop && node != kNoNode && i-- > 0;) {
+  while (node != kNoNode && !tree_.IsRoot(node)) {
     const NodeId parent = tree_.Get(node).parent;
     if (!DropNode(node, sequence)) break;
     node = parent;

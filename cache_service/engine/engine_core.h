@@ -283,6 +283,7 @@ class EngineCore : private BlockingListener {
   void ReleaseTable(Sequence& sequence, uint32_t from_index);
   void ReleasePlainTable(Sequence& sequence, uint32_t from_index);
   void EndSequence(Sequence& sequence, bool drop);
+  NodeId LastPathNode(const Sequence& sequence) const;
   bool DropNode(NodeId node, const Sequence& sequence);
 
   // --- core_remove.cc ---

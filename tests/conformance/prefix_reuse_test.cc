@@ -238,5 +238,19 @@ TEST(PrefixReuse, S15_DropLeavesWhatAnotherSequenceSealedFirst) {
   EXPECT_EQ(story.Peek(Join(Text(1, 48), Text(2, 17))), 48u);
 }
 
+TEST(PrefixReuse, S15_DropTakesOutWhatStandsBeforeRemovedContent) {
+  FacadeStory story(Pool(16, 20));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 64));
+  const Tokens start = Text(1, 48);
+  PrefixSelector third;
+  third.model_fingerprint = "model";
+  third.tokens = start;
+  EXPECT_EQ(story.driver().EvictPrefix(third).value_or(0), 2u);
+  EXPECT_EQ(story.Peek(Text(1, 65)), 32u);
+  w.Finish(kA, /*drop=*/true);
+  EXPECT_EQ(story.Peek(Text(1, 65)), 0u);
+}
+
 }  // namespace
 }  // namespace quire::testing

@@ -157,6 +157,9 @@ class NaiveEngine {
   bool ResidentInAllGroups(const NaiveContent& content, int worker) const;
   // The one that the answer names, or else one whose use costs most.
   BlockId ChooseSource(const std::vector<BlockId>& choices, const Cell& destination) const;
+  // By group, of one place.
+  std::vector<BlockId> ChooseSources(const NaiveSequence& sequence, SequenceHandle handle,
+                                     uint32_t reused) const;
   BlockId Preferred(const std::vector<BlockId>& equal) const;
   BlockId ChooseFree(const Cell& cell) const;
 

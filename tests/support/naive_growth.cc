@@ -156,6 +156,7 @@ void NaiveEngine::Take(const std::vector<Cell>& cells) {
     const BlockId victim = pool_.VictimFor(actor_);
     if (victim == kNoBlock) {
       Mismatch("the model itself found no victim");
+      for (const Cell& cell : cells) SetCell(cell, kNoBlock);
       return;
     }
     pool_.Evict(victim);
@@ -262,6 +263,8 @@ void NaiveEngine::DropSealed(const NaiveSequence& sequence) {
       if (!content.is_public && content.worker == actor_) pending.push_back(block);
     }
     if (!pending.empty()) blocks = pending;
+    // Taken out before.
+    if (blocks.empty()) continue;
     // Blocks of the groups that see everything tell who was first.
     const auto is_window = [&](BlockId block) {
       return options_.groups[pool_.content.at(block).group].is_window();

@@ -100,6 +100,18 @@ BlockId NaiveEngine::ChooseSource(const std::vector<BlockId>& choices,
   return choices.front();
 }
 
+std::vector<BlockId> NaiveEngine::ChooseSources(const NaiveSequence& sequence,
+                                                SequenceHandle handle, uint32_t reused) const {
+  const BlockId first =
+      ChooseSource(CopySources(sequence, 0, reused), {handle, 0, reused / options_.block_tokens});
+  const Items& prefix = pool_.content.at(first).prefix;
+  std::vector<BlockId> sources;
+  for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+    sources.push_back(pool_.Find(group, sequence.space, prefix, actor_));
+  }
+  return sources;
+}
+
 NaiveEngine::Need NaiveEngine::NeedOf(const Hit& hit, const NaiveSequence& sequence,
                                       SequenceHandle handle, uint32_t reused,
                                       uint32_t length) const {
@@ -110,11 +122,11 @@ NaiveEngine::Need NaiveEngine::NeedOf(const Hit& hit, const NaiveSequence& seque
     for (uint32_t i = FirstHeld(hit, group, reused); i < reused / bs; ++i) {
       need.taken.insert(Preferred(hit.whole[group][i]));
     }
-    if (reused % bs > 0) {
-      const auto sources = CopySources(sequence, group, reused);
-      need.taken.insert(ChooseSource(sources, {handle, group, reused / bs}));
-      need.open_choice |= sources.size() > 1;
-    }
+  }
+  if (reused % bs > 0) {
+    const auto sources = ChooseSources(sequence, handle, reused);
+    need.taken.insert(sources.begin(), sources.end());
+    need.open_choice = CopySources(sequence, 0, reused).size() > 1;
   }
   // Only what would be available otherwise counts.
   const auto evictable = pool_.EvictableFor(actor_);
@@ -134,18 +146,15 @@ void NaiveEngine::StartSequence(uint32_t index, SequenceHandle handle, NaiveSequ
   sequence.entered.resize(length, step_);
   const NaiveSequence& live = pool_.sequences[{actor_, handle}] = sequence;
   std::vector<BlockId> sources;
+  if (reused % bs > 0) sources = ChooseSources(sequence, handle, reused);
+  // Held before anything is evicted for the new blocks.
+  for (const BlockId source : sources) pool_.copies.push_back({source, actor_, step_});
   std::vector<Cell> cells;
   for (uint32_t group = 0; group < options_.groups.size(); ++group) {
     const uint32_t first = FirstHeld(hit, group, reused);
     for (uint32_t i = 0; i < reused / bs; ++i) {
       const Cell cell{handle, group, i};
       SetCell(cell, i < first ? kNoBlock : Preferred(hit.whole[group][i]));
-    }
-    if (reused % bs > 0) {
-      sources.push_back(
-          ChooseSource(CopySources(sequence, group, reused), {handle, group, reused / bs}));
-      // Held before anything is evicted for the new blocks.
-      pool_.copies.push_back({sources.back(), actor_, step_});
     }
     for (uint32_t i = reused / bs; i < BlocksFor(length); ++i) cells.emplace_back(handle, group, i);
   }

@@ -212,7 +212,7 @@ NaiveEngine::Outcome NaiveEngine::Finish(const FinishOp& op) {
   ApplyRetention(ended, op.retention);
   CutTables(op.sequence, 0);
   pool_.sequences.erase({actor_, op.sequence});
-  if (op.drop && ended.publishes) DropSealed(ended);
+  if (op.drop) DropSealed(ended);
   return {};
 }
 
