@@ -7,13 +7,14 @@
 
 namespace quire {
 
-BlockPool::BlockPool(uint32_t block_count, bool one_group, Journal* journal,
+BlockPool::BlockPool(uint32_t block_count, uint32_t groups, bool one_group, Journal* journal,
                      BlockingListener* listener)
     : journal_(journal),
       listener_(listener),
       one_group_(one_group),
       size_(block_count),
       blocks_(block_count),
+      group_counts_(groups > 1 ? groups : 0),
       timers_(journal) {
   state_counts_[static_cast<size_t>(BlockState::kFree)] = block_count;
   lists_.push_back(std::make_unique<Lists>(blocks_.data(), journal));
@@ -64,12 +65,24 @@ BlockPool::ListKind BlockPool::PlacedKind(const Block& block) {
   return block.place == Place::kFreeList ? ListKind::kFree : ListKind::kEvictable;
 }
 
+void BlockPool::CountInGroup(const Block& block, int delta) {
+  if (group_counts_.empty() || block.state == BlockState::kFree) return;
+  AddCount(group_counts_[block.group][static_cast<size_t>(block.state)], delta);
+}
+
+uint64_t BlockPool::CountIn(BlockState state, uint32_t group) const {
+  if (state == BlockState::kFree) return 0;
+  return group_counts_.empty() ? CountIn(state) : group_counts_[group][static_cast<size_t>(state)];
+}
+
 void BlockPool::CountState(Block& block) {
   const BlockState state = StateOf(block);
   if (state == block.state) return;
+  CountInGroup(block, -1);
   AddCount(state_counts_[static_cast<size_t>(block.state)], -1);
   AddCount(state_counts_[static_cast<size_t>(state)], +1);
   block.state = state;
+  CountInGroup(block, +1);
 }
 
 void BlockPool::Settle(BlockId block) {
@@ -156,8 +169,10 @@ void BlockPool::Reset(BlockId block) {
   if (record.Has(kTimedFlag)) timers_.Clear(block);
   if (record.Has(kDeadFlag)) AddCount(dead_, -1);
   const BlockState state = record.state;
+  const uint8_t group = record.group;
   record = Block{};
   record.state = state;
+  record.group = group;
   record.priority = kDefaultPriority;
   record.allocated_ms = now_ms_;
   CountState(record);

@@ -35,7 +35,8 @@ class BlockingListener {
 class BlockPool {
  public:
   // With `one_group` there is one layer group, without a window.
-  BlockPool(uint32_t block_count, bool one_group, Journal* journal, BlockingListener* listener);
+  BlockPool(uint32_t block_count, uint32_t groups, bool one_group, Journal* journal,
+            BlockingListener* listener);
 
   uint32_t size() const { return size_; }
 
@@ -129,6 +130,9 @@ class BlockPool {
   // --- Counts ---
   uint64_t CountIn(BlockState state) const { return state_counts_[static_cast<size_t>(state)]; }
 
+  // Of one layer group; 0 for free blocks, which have none.
+  uint64_t CountIn(BlockState state, uint32_t group) const;
+
   uint64_t dead() const { return dead_; }
 
   // Blocks in tables.
@@ -182,6 +186,7 @@ class BlockPool {
   static ListKind KindOf(const Block& block);
   static ListKind PlacedKind(const Block& block);
   void CountState(Block& block);
+  void CountInGroup(const Block& block, int delta);
   void Unlink(BlockId block);
   void Link(BlockId block, ListKind kind);
   void FreeListPush(BlockId block, Lists& lists);
@@ -203,6 +208,8 @@ class BlockPool {
   TimePoint now_{};
   uint32_t now_ms_ = 0;
   std::array<uint64_t, kBlockStates> state_counts_{};
+  // The same by group, where there are several.
+  std::vector<std::array<uint64_t, kBlockStates>> group_counts_;
   uint64_t dead_ = 0;
   uint64_t tabled_ = 0;
   // By worker slot; slot kNoWorker offers to all.

@@ -80,8 +80,10 @@ absl::StatusOr<RenewResult> CacheEngine::Renew(const RenewParams& params) {
   return impl_->Run([&](EngineCore& core) { return core.Renew(params); });
 }
 
-absl::Status CacheEngine::Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step) {
-  return impl_->Run([&](EngineCore& core) { return core.Detach(lease, epoch, completed_step); });
+absl::Status CacheEngine::Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step,
+                                 CallerTenant caller) {
+  return impl_->Run(
+      [&](EngineCore& core) { return core.Detach(lease, epoch, completed_step, caller); });
 }
 
 void CacheEngine::StreamBroken(const LeaseId& lease) {
@@ -96,8 +98,10 @@ absl::StatusOr<std::shared_ptr<const StepResult>> CacheEngine::Step(const StepPa
 }
 
 absl::StatusOr<std::vector<SequenceView>> CacheEngine::GetTables(
-    const LeaseId& lease, Epoch epoch, std::span<const SequenceHandle> sequences) {
-  return impl_->Run([&](EngineCore& core) { return core.GetTables(lease, epoch, sequences); });
+    const LeaseId& lease, Epoch epoch, std::span<const SequenceHandle> sequences,
+    CallerTenant caller) {
+  return impl_->Run(
+      [&](EngineCore& core) { return core.GetTables(lease, epoch, sequences, caller); });
 }
 
 absl::StatusOr<uint32_t> CacheEngine::PeekPrefix(const PrefixSelector& prefix) {
@@ -127,6 +131,10 @@ std::vector<PinView> CacheEngine::ListPins() {
 
 EngineStats CacheEngine::Stats() {
   return impl_->Run([&](EngineCore& core) { return core.Stats(); });
+}
+
+uint64_t CacheEngine::LiveSequences() {
+  return impl_->Run([](EngineCore& core) { return core.LiveSequences(); });
 }
 
 absl::StatusOr<PinResult> CacheEngine::PinPrefix(const PrefixSelector& prefix,

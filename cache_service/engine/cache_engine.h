@@ -54,7 +54,8 @@ class CacheEngine {
   // --- Workers (P11) ---
   absl::StatusOr<AttachResult> Attach(const AttachParams& params);
   absl::StatusOr<RenewResult> Renew(const RenewParams& params);
-  absl::Status Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step);
+  absl::Status Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step,
+                      CallerTenant caller = {});
   // The stream of a lease broke: the lease runs down the grace unless a call comes.
   void StreamBroken(const LeaseId& lease);
 
@@ -64,7 +65,8 @@ class CacheEngine {
 
   // --- Reading (no side effects, P13) ---
   absl::StatusOr<std::vector<SequenceView>> GetTables(const LeaseId& lease, Epoch epoch,
-                                                      std::span<const SequenceHandle> sequences);
+                                                      std::span<const SequenceHandle> sequences,
+                                                      CallerTenant caller = {});
   // Tokens that a begin would reuse now.
   absl::StatusOr<uint32_t> PeekPrefix(const PrefixSelector& prefix);
   std::vector<WorkerView> ListWorkers();
@@ -74,6 +76,7 @@ class CacheEngine {
   std::vector<UnavailableView> ListUnavailable();
   std::vector<PinView> ListPins();
   EngineStats Stats();
+  uint64_t LiveSequences();
 
   // --- Administration (E9, E10) ---
   // Pins the resident whole blocks of the prefix. PIN of nothing is INVALID_ARGUMENT.

@@ -146,13 +146,31 @@ Error EngineCore::Begin(const BeginOp& op) {
   for (uint32_t group = 0; group < groups(); ++group) AppendTable(sequence, group);
   if (sequence.claim) UpdateClaim(sequence.claim);
   out_->begins.push_back({operation_, sequence.committed, plan.hit.partial_tokens, plan.length});
-  ++counters_.begins;
-  if (!op.skip_cache_read) {
-    counters_.prefix_tokens_queried += op.tokens.size();
-    counters_.prefix_tokens_hit_whole += sequence.committed - plan.hit.partial_tokens;
-    counters_.prefix_tokens_hit_partial += plan.hit.partial_tokens;
-  }
+  CountBegin(op, sequence.committed, plan.hit.partial_tokens);
   return {};
+}
+
+void EngineCore::CountBegin(const BeginOp& op, uint32_t hit, uint32_t partial) {
+  TenantStats& tenant = StatsOf(op.namespace_parts.tenant);
+  journal_.Save(tenant);
+  ++tenant.begins;
+  ++counters_.begins;
+  if (op.skip_cache_read) return;
+  tenant.prefix_tokens_queried += op.tokens.size();
+  tenant.prefix_tokens_hit_whole += hit - partial;
+  tenant.prefix_tokens_hit_partial += partial;
+  counters_.prefix_tokens_queried += op.tokens.size();
+  counters_.prefix_tokens_hit_whole += hit - partial;
+  counters_.prefix_tokens_hit_partial += partial;
+}
+
+TenantStats& EngineCore::StatsOf(const std::string& tenant) {
+  const auto known = tenants_.find(tenant);
+  if (known != tenants_.end()) return *known->second;
+  const bool own = tenants_.size() < kMostTenants && tenant.size() <= kMostTenantBytes;
+  auto& stats = tenants_[own ? tenant : kOtherTenants];
+  if (stats == nullptr) stats = std::make_unique<TenantStats>();
+  return *stats;
 }
 
 Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {

@@ -22,16 +22,22 @@ LeaseId RandomLeaseId() {
   return absl::StrFormat("%08x%08x%08x%08x", words[0], words[1], words[2], words[3]);
 }
 
+// A caller without a tenant acts for all.
+bool MayActFor(CallerTenant caller, const WorkerState& worker) {
+  return !caller.has_value() || (worker.tenant.has_value() && *worker.tenant == *caller);
+}
+
 }  // namespace
 
-absl::StatusOr<WorkerState*> EngineCore::FindLease(const LeaseId& lease, Epoch epoch) {
+absl::StatusOr<WorkerState*> EngineCore::FindLease(const LeaseId& lease, Epoch epoch,
+                                                   CallerTenant caller) {
   if (epoch != options_.epoch) {
     return ToStatus(MakeError(Reason::kEpochMismatch,
                               "the server has restarted since this lease was given",
                               {{"epoch", options_.epoch}, {"given", epoch}}));
   }
   const auto found = leases_.find(lease);
-  if (found == leases_.end()) {
+  if (found == leases_.end() || !MayActFor(caller, *workers_[found->second])) {
     return ToStatus(MakeError(Reason::kLeaseExpired, "the lease is unknown or has ended"));
   }
   return workers_[found->second].get();
@@ -61,6 +67,10 @@ absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
   }
   if (const auto known = worker_names_.find(params.worker); known != worker_names_.end()) {
     WorkerState& worker = *workers_[known->second];
+    if (!MayActFor(params.tenant, worker)) {
+      return ToStatus(MakeError(Reason::kPermissionDenied,
+                                "a worker of another tenant has this name", {{"field", "worker"}}));
+    }
     if (params.incarnation < worker.incarnation) {
       return ToStatus(
           MakeError(Reason::kStaleIncarnation, "a higher incarnation of this worker is attached",
@@ -89,6 +99,7 @@ absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
   worker.name = params.worker;
   worker.incarnation = params.incarnation;
   worker.model_fingerprint = params.model_fingerprint;
+  worker.tenant = params.tenant;
   worker.lease = RandomLeaseId();
   worker.lease_number = next_lease_number_++;
   worker.lease_duration =
@@ -109,7 +120,7 @@ absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
 
 absl::StatusOr<RenewResult> EngineCore::Renew(const RenewParams& params) {
   ApplyDue();
-  absl::StatusOr<WorkerState*> found = FindLease(params.lease, params.epoch);
+  absl::StatusOr<WorkerState*> found = FindLease(params.lease, params.epoch, params.caller);
   if (!found.ok()) return found.status();
   WorkerState& worker = **found;
   StepNumber applied = params.applied_step;
@@ -131,9 +142,10 @@ absl::StatusOr<RenewResult> EngineCore::Renew(const RenewParams& params) {
   return RenewResult{worker.lease_duration, worker.last_step + 1, draining_};
 }
 
-absl::Status EngineCore::Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step) {
+absl::Status EngineCore::Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step,
+                                CallerTenant caller) {
   ApplyDue();
-  absl::StatusOr<WorkerState*> found = FindLease(lease, epoch);
+  absl::StatusOr<WorkerState*> found = FindLease(lease, epoch, caller);
   if (!found.ok()) return found.status();
   WorkerState& worker = **found;
   if (worker.lock_step) completed_step = worker.last_step;

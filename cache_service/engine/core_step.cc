@@ -83,7 +83,7 @@ Error EngineCore::CheckOperationCount(const StepParams& params) const {
 
 absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepParams& given) {
   ApplyDue();
-  absl::StatusOr<WorkerState*> found = FindLease(given.lease, given.epoch);
+  absl::StatusOr<WorkerState*> found = FindLease(given.lease, given.epoch, given.caller);
   if (!found.ok()) return found.status();
   WorkerState& worker = **found;
   StepParams params = given;

@@ -25,9 +25,10 @@ SequenceView EngineCore::ViewOf(const Sequence& sequence, bool tables) const {
 }
 
 absl::StatusOr<std::vector<SequenceView>> EngineCore::GetTables(
-    const LeaseId& lease, Epoch epoch, std::span<const SequenceHandle> sequences) {
+    const LeaseId& lease, Epoch epoch, std::span<const SequenceHandle> sequences,
+    CallerTenant caller) {
   ApplyDue();
-  absl::StatusOr<WorkerState*> found = FindLease(lease, epoch);
+  absl::StatusOr<WorkerState*> found = FindLease(lease, epoch, caller);
   if (!found.ok()) return found.status();
   std::vector<SequenceView> views;
   for (const SequenceHandle handle : sequences) {
@@ -122,6 +123,27 @@ void PowerHistogram::Add(uint64_t value, uint64_t times) {
   sum += static_cast<double>(value) * static_cast<double>(times);
 }
 
+uint64_t EngineCore::LiveSequences() {
+  ApplyDue();
+  return live_sequences_;
+}
+
+BlockStateCounts EngineCore::CountsOf(uint32_t group) const {
+  BlockStateCounts counts;
+  counts.fenced = pool_.CountIn(BlockState::kFenced, group);
+  counts.quarantined = pool_.CountIn(BlockState::kQuarantined, group);
+  counts.filling = pool_.CountIn(BlockState::kFilling, group);
+  counts.pending = pool_.CountIn(BlockState::kPending, group);
+  counts.referenced = pool_.CountIn(BlockState::kReferenced, group);
+  counts.idle = pool_.CountIn(BlockState::kIdle, group);
+  counts.bad = pool_.CountIn(BlockState::kBad, group);
+  return counts;
+}
+
+std::string EngineCore::LabelOf(const std::string& tenant) const {
+  return tenants_.contains(tenant) ? tenant : kOtherTenants;
+}
+
 EngineStats EngineCore::Stats() {
   ApplyDue();
   EngineStats stats;
@@ -142,6 +164,10 @@ EngineStats EngineCore::Stats() {
   stats.waiters = waiters_.size();
   stats.workers = stats.leases = leases_.size();
   stats.pins = pins_.size();
+  for (const auto& [id, pin] : pins_) stats.pinned_blocks += pin.blocks.size();
+  for (uint32_t group = 0; group < groups(); ++group) stats.groups.push_back(CountsOf(group));
+  for (const auto& [name, tenant] : tenants_) stats.tenants[name] = *tenant;
+  stats.unavailable = ListUnavailable();
   stats.claimed_blocks = claimed_;
   stats.namespaces = tree_.roots();
   stats.tree_nodes = tree_.nodes() - tree_.roots();
@@ -151,6 +177,7 @@ EngineStats EngineCore::Stats() {
     if (worker == nullptr) continue;
     stats.worker_stats.push_back({worker->name, now_ - worker->completed_at});
     for (const auto& [handle, sequence] : worker->sequences) {
+      ++stats.tenants[LabelOf(sequence->namespace_parts.tenant)].sequences;
       for (const std::vector<BlockId>& table : sequence->tables) {
         for (auto i = static_cast<uint32_t>(table.size()); i-- > 0;) {
           if (table[i] == kNoBlock || pool_.Get(table[i]).Has(kSealedFlag)) break;

@@ -45,7 +45,8 @@ class EngineCore : private BlockingListener {
   // --- core_lease.cc ---
   absl::StatusOr<AttachResult> Attach(const AttachParams& params);
   absl::StatusOr<RenewResult> Renew(const RenewParams& params);
-  absl::Status Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step);
+  absl::Status Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step,
+                      CallerTenant caller);
   void StreamBroken(const LeaseId& lease);
   absl::StatusOr<uint32_t> EndWorker(std::string_view worker);
   uint32_t StartDraining();
@@ -56,12 +57,14 @@ class EngineCore : private BlockingListener {
 
   // --- core_views.cc ---
   absl::StatusOr<std::vector<SequenceView>> GetTables(const LeaseId& lease, Epoch epoch,
-                                                      std::span<const SequenceHandle> sequences);
+                                                      std::span<const SequenceHandle> sequences,
+                                                      CallerTenant caller);
   std::vector<WorkerView> ListWorkers();
   std::vector<SequenceView> ListSequences(std::string_view worker);
   absl::StatusOr<SequenceView> GetSequence(std::string_view worker, SequenceHandle handle);
   std::vector<UnavailableView> ListUnavailable();
   EngineStats Stats();
+  uint64_t LiveSequences();
 
   // --- core_pins.cc, core_remove.cc ---
   absl::StatusOr<uint32_t> PeekPrefix(const PrefixSelector& prefix);
@@ -169,6 +172,11 @@ class EngineCore : private BlockingListener {
 
   // --- core_begin.cc ---
   Error Begin(const BeginOp& op);
+  void CountBegin(const BeginOp& op, uint32_t hit, uint32_t partial);
+  // The tenant's own numbers, or those of all that came too late.
+  TenantStats& StatsOf(const std::string& tenant);
+  std::string LabelOf(const std::string& tenant) const;
+  BlockStateCounts CountsOf(uint32_t group) const;
   Error ValidateBegin(const BeginOp& op) const;
   // --- core_hit.cc ---
   Hit FindHit(NodeId root, std::span<const TokenId> tokens, std::span<const DigestRange> digests,
@@ -300,7 +308,8 @@ class EngineCore : private BlockingListener {
   void CountEviction(const Block& block, EvictionReason reason);
 
   // --- core_lease.cc ---
-  absl::StatusOr<WorkerState*> FindLease(const LeaseId& lease, Epoch epoch);
+  // LEASE_EXPIRED also for a caller of another tenant, who cannot tell the two apart (P14).
+  absl::StatusOr<WorkerState*> FindLease(const LeaseId& lease, Epoch epoch, CallerTenant caller);
   void EndLease(WorkerState& worker);
   void DropPending(WorkerState& worker, std::vector<BlockId>& written);
   void QuarantineBlocks(const WorkerState& worker, const std::vector<BlockId>& written);
@@ -393,6 +402,8 @@ class EngineCore : private BlockingListener {
   ContentChecks checks_;
   uint64_t hits_since_sample_ = 0;
   EngineCounters counters_;
+  // Behind pointers, so that the journal may name them.
+  absl::flat_hash_map<std::string, std::unique_ptr<TenantStats>> tenants_;
   PowerHistogram operations_per_step_;
   PowerHistogram block_lifetime_ns_;
   PowerHistogram idle_before_eviction_ns_;

@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "cache_service/base/clock.h"
+#include "cache_service/engine/admin_calls.h"
 
 namespace quire {
 
@@ -89,17 +91,36 @@ struct WorkerStats {
   Duration completed_age{};
 };
 
+// Sequences and prefix tokens of one tenant.
+struct TenantStats {
+  uint64_t sequences = 0;
+  uint64_t begins = 0;
+  uint64_t prefix_tokens_queried = 0;
+  uint64_t prefix_tokens_hit_whole = 0;
+  uint64_t prefix_tokens_hit_partial = 0;
+
+  friend bool operator==(const TenantStats&, const TenantStats&) = default;
+};
+
+// Tenants with numbers of their own; later ones share kOtherTenants, as do names that are too long.
+inline constexpr size_t kMostTenants = 64;
+inline constexpr size_t kMostTenantBytes = 128;
+inline constexpr char kOtherTenants[] = "(others)";
+
 struct EngineStats {
   std::string pool_name;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
   uint32_t block_tokens = 0;
   BlockStateCounts blocks;
+  // One per layer group, without free and dead blocks.
+  std::vector<BlockStateCounts> groups;
   uint64_t sequences = 0;
   uint64_t waiters = 0;
   uint64_t workers = 0;
   uint64_t leases = 0;
   uint64_t pins = 0;
+  uint64_t pinned_blocks = 0;
   uint64_t claimed_blocks = 0;
   uint64_t tree_nodes = 0;
   uint64_t namespaces = 0;
@@ -116,6 +137,9 @@ struct EngineStats {
   PowerHistogram idle_before_eviction_ns;
   PowerHistogram reuse_gap_ns;
   std::vector<WorkerStats> worker_stats;
+  std::vector<UnavailableView> unavailable;
+  // By name; the empty name is a tenant too.
+  std::map<std::string, TenantStats> tenants = {{"", TenantStats{}}};
 };
 
 }  // namespace quire

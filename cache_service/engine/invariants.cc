@@ -272,11 +272,13 @@ void InvariantChecker::CheckBlock(BlockId id) {
 void InvariantChecker::CheckCounts() {
   const BlockPool& pool = core_.pool_;
   std::array<uint64_t, kBlockStates> states{};
+  std::vector<std::array<uint64_t, kBlockStates>> by_group(core_.groups());
   uint64_t free = 0;
   uint64_t evictable = 0;
   for (uint32_t index = 0; index < pool.size(); ++index) {
     const Block& block = pool.Get(BlockId{index});
     ++states[static_cast<size_t>(block.state)];
+    if (block.state != BlockState::kFree) ++by_group[block.group][static_cast<size_t>(block.state)];
     const auto kind = BlockPool::KindOf(block);
     if (block.fence_worker != kNoWorker) continue;
     free += kind == BlockPool::ListKind::kFree;
@@ -289,10 +291,24 @@ void InvariantChecker::CheckCounts() {
                           ", has ", states[state]));
     }
   }
+  CheckGroupCounts(by_group);
   if (free != pool.OpenFree() || evictable != pool.OpenEvictable()) {
     Report(2, std::nullopt, "pool",
            absl::StrCat("free ", pool.OpenFree(), " has ", free, ", evictable ",
                         pool.OpenEvictable(), " has ", evictable));
+  }
+}
+
+void InvariantChecker::CheckGroupCounts(
+    const std::vector<std::array<uint64_t, kBlockStates>>& by_group) {
+  for (uint32_t group = 0; group < by_group.size(); ++group) {
+    for (size_t state = 0; state < kBlockStates; ++state) {
+      const uint64_t counted = core_.pool_.CountIn(static_cast<BlockState>(state), group);
+      if (by_group[group][state] == counted) continue;
+      Report(2, std::nullopt, "pool",
+             absl::StrCat("group ", group, " counts ", counted, " in state ", state, ", has ",
+                          by_group[group][state]));
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_INVARIANTS_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_INVARIANTS_H_
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ class InvariantChecker {
   void CheckBlocks();
   void CheckBlock(BlockId block);
   void CheckCounts();
+  void CheckGroupCounts(const std::vector<std::array<uint64_t, kBlockStates>>& by_group);
   void CheckClaims();
   void CheckProtection();
   void CheckGuards(NodeId node);

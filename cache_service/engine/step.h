@@ -86,6 +86,7 @@ struct StepParams {
   StepNumber completed_step = 0;
   bool all_or_nothing = false;
   std::span<const Operation> operations{};
+  CallerTenant caller{};
 };
 
 // Consecutive entries of one block table: StepResult::blocks[first_block, first_block + count).

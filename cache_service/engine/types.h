@@ -3,7 +3,9 @@
 #define QUIRE_CACHE_SERVICE_ENGINE_TYPES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace quire {
 
@@ -21,6 +23,8 @@ using StepNumber = uint64_t;
 // One life of the server.
 using Epoch = uint64_t;
 using LeaseId = std::string;
+// Tenant of whoever calls; absent: may act for every tenant.
+using CallerTenant = std::optional<std::string_view>;
 
 }  // namespace quire
 

@@ -22,6 +22,8 @@ struct AttachParams {
   std::optional<Duration> lease_duration{};
   bool map_memory = true;
   bool lock_step = false;
+  // Of the caller's identity; absent: acts for all tenants. The lease is good for its tenant alone.
+  std::optional<std::string> tenant{};
 };
 
 struct AttachResult {
@@ -38,8 +40,10 @@ struct AttachResult {
 struct RenewParams {
   LeaseId lease{};
   Epoch epoch = 0;
+  // Counters that are older than the last ones are no news.
   StepNumber applied_step = 0;
   StepNumber completed_step = 0;
+  CallerTenant caller{};
 };
 
 struct RenewResult {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ struct WorkerState {
   std::string name;
   uint64_t incarnation = 0;
   std::string model_fingerprint;
+  // Of the caller who attached; absent: acts for all.
+  std::optional<std::string> tenant;
   LeaseId lease;
   uint64_t lease_number = 0;
   Duration lease_duration{};

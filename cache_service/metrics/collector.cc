@@ -41,10 +41,13 @@ Collector::Collector(StatsSource pools, const RpcStats& rpcs, std::string versio
 std::vector<prometheus::MetricFamily> Collector::Collect() const {
   FamilySink sink;
   sink.Gauge({"build_info", "Version of the server; always 1."}, {{"version", version_}}, 1);
-  for (const EngineStats& stats : pools_()) {
-    AddEngineGauges(stats, sink);
-    AddEngineCounters(stats, sink);
-    AddEngineHistograms(stats, sink);
+  for (const PoolSnapshot& pool : pools_()) {
+    AddEngineGauges(pool.engine, sink);
+    AddWorkerGauges(pool.engine, sink);
+    AddEngineCounters(pool.engine, sink);
+    AddTenants(pool.engine, sink);
+    AddEngineHistograms(pool.engine, sink);
+    AddSurroundings(pool, sink);
   }
   AddRpcs(rpcs_, sink);
   return sink.Take();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cache_service/engine/engine_stats.h"
+#include "cache_service/metrics/pool_snapshot.h"
 #include "cache_service/metrics/rpc_stats.h"
 
 namespace quire {
@@ -16,7 +16,7 @@ namespace quire {
 // Reads counters that others keep; keeps none of its own. Thread-safe if the source is.
 class Collector final : public prometheus::Collectable {
  public:
-  using StatsSource = std::function<std::vector<EngineStats>()>;
+  using StatsSource = std::function<std::vector<PoolSnapshot>()>;
 
   // `rpcs` must outlive the collector.
   Collector(StatsSource pools, const RpcStats& rpcs, std::string version);

@@ -26,21 +26,12 @@ void AddEvictions(const EngineCounters& counters, const Labels& pool, FamilySink
   }
 }
 
-void AddHits(const EngineCounters& counters, const Labels& pool, FamilySink& sink) {
-  const MetricInfo hit{"prefix_tokens_hit_total", "Prompt tokens that were reused."};
-  sink.Counter(hit, With(pool, "source", "whole"), counters.prefix_tokens_hit_whole);
-  sink.Counter(hit, With(pool, "source", "partial"), counters.prefix_tokens_hit_partial);
-}
-
 }  // namespace
 
 void AddEngineCounters(const EngineStats& stats, FamilySink& sink) {
   const Labels pool = PoolLabels(stats.pool_name);
   const EngineCounters& c = stats.counters;
   const std::pair<MetricInfo, uint64_t> counters[] = {
-      {{"prefix_tokens_queried_total", "Prompt tokens of admitted sequences."},
-       c.prefix_tokens_queried},
-      {{"begins_total", "Sequences admitted."}, c.begins},
       {{"finishes_total", "Sequences finished by their worker."}, c.finishes},
       {{"forks_total", "Sequences made by fork."}, c.forks},
       {{"steps_total", "Steps answered."}, c.steps},
@@ -70,7 +61,6 @@ void AddEngineCounters(const EngineStats& stats, FamilySink& sink) {
       {{"events_dropped_total", "Events that no observer took."}, c.events_dropped},
   };
   for (const auto& [info, value] : counters) sink.Counter(info, pool, value);
-  AddHits(c, pool, sink);
   AddEvictions(c, pool, sink);
 }
 

@@ -31,6 +31,7 @@ void FillStats(const EngineStats& stats, v1::Pool* out) {
   out->set_sequences(static_cast<uint32_t>(stats.sequences));
   out->set_waiters(static_cast<uint32_t>(stats.waiters));
   out->set_pins(static_cast<uint32_t>(stats.pins));
+  out->set_pinned_blocks(stats.pinned_blocks);
   out->set_prefix_tokens_queried(stats.counters.prefix_tokens_queried);
   out->set_prefix_tokens_hit(stats.counters.prefix_tokens_hit_whole +
                              stats.counters.prefix_tokens_hit_partial);
@@ -55,7 +56,11 @@ void FillPool(const Pool& pool, v1::Pool* out) {
   out->set_memory(configured.memory == PoolMemoryKind::kShared ? v1::POOL_MEMORY_SHARED
                                                                : v1::POOL_MEMORY_WORKER);
   out->set_epoch(configured.epoch);
-  FillStats(pool.Stats(), out);
+  const EngineStats stats = pool.Stats();
+  FillStats(stats, out);
+  if (const absl::Status memory = pool.CheckMemory(); !memory.ok()) {
+    out->set_memory_problem(std::string(memory.message()));
+  }
   CacheEngine* engine = pool.engine();
   if (engine == nullptr) return;
   out->set_layout_known(true);
@@ -63,7 +68,7 @@ void FillPool(const Pool& pool, v1::Pool* out) {
   for (size_t i = 0; i < pool.layout().groups.size(); ++i) {
     ToProto(pool.layout().groups[i], pool.layout().PaddingBytes(i), out->add_groups());
   }
-  for (const UnavailableView& view : engine->ListUnavailable()) {
+  for (const UnavailableView& view : stats.unavailable) {
     FillUnavailable(view, out->add_unavailable());
   }
 }

@@ -37,7 +37,7 @@ void FillRegions(const Pool& pool, const PoolAttachment& attachment,
 }  // namespace
 
 absl::StatusOr<AttachRequestParts> FromProto(const v1::AttachWorkerRequest& request,
-                                             uint32_t default_block_tokens) {
+                                             uint32_t default_block_tokens, const Caller& caller) {
   for (const auto& [field, name] : {std::pair("worker", &request.worker()),
                                     std::pair("model_fingerprint", &request.model_fingerprint())}) {
     if (absl::Status status = CheckName(field, *name); !status.ok()) return status;
@@ -49,6 +49,7 @@ absl::StatusOr<AttachRequestParts> FromProto(const v1::AttachWorkerRequest& requ
   parts.params.ranks = request.ranks() == 0 ? 1 : request.ranks();
   parts.params.map_memory = !request.has_map_memory() || request.map_memory();
   parts.params.lock_step = request.lock_step();
+  parts.params.tenant = caller.tenant;
   if (request.has_lease_duration()) {
     parts.params.lease_duration = FromProto(request.lease_duration());
     if (*parts.params.lease_duration <= Duration::zero()) {

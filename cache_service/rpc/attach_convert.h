@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "cache_service/rpc/caller.h"
 #include "cache_service/rpc/pool.h"
 #include "quire/v1/cache_service.pb.h"
 
@@ -17,7 +18,7 @@ struct AttachRequestParts {
 
 // Errors: INVALID_ARGUMENT naming the field.
 absl::StatusOr<AttachRequestParts> FromProto(const v1::AttachWorkerRequest& request,
-                                             uint32_t default_block_tokens);
+                                             uint32_t default_block_tokens, const Caller& caller);
 
 // All fields but lease_id and max_message_bytes.
 void FillAttachment(const Pool& pool, const PoolAttachment& attachment,

@@ -7,6 +7,7 @@
 #include "cache_service/rpc/proto_convert.h"
 #include "cache_service/rpc/step_runner.h"
 #include "cache_service/rpc/step_stream.h"
+#include "cache_service/rpc/wire_message.h"
 
 namespace quire {
 
@@ -20,19 +21,20 @@ grpc::ServerUnaryReactor* CacheServiceImpl::AttachWorker(grpc::CallbackServerCon
   // The first attach builds the engine's tables, which may take long; the others wait for it.
   const auto pool = pools_.Find(request->pool());
   if (pool.ok() && (*pool)->engine() == nullptr) {
-    return calls_.RunSlow(context, RpcMethod::kAttachWorker,
-                          [=, this](const Caller&) { return Attach(*request, response); });
+    return calls_.RunSlow(context, RpcMethod::kAttachWorker, [=, this](const Caller& caller) {
+      return Attach(*request, caller, response);
+    });
   }
   return calls_.Run(context, RpcMethod::kAttachWorker,
-                    [&](const Caller&) { return Attach(*request, response); });
+                    [&](const Caller& caller) { return Attach(*request, caller, response); });
 }
 
-absl::Status CacheServiceImpl::Attach(const v1::AttachWorkerRequest& request,
+absl::Status CacheServiceImpl::Attach(const v1::AttachWorkerRequest& request, const Caller& caller,
                                       v1::AttachWorkerResponse* response) {
   const absl::StatusOr<Pool*> pool = pools_.Find(request.pool());
   if (!pool.ok()) return pool.status();
   absl::StatusOr<AttachRequestParts> parts =
-      FromProto(request, (*pool)->options().engine.block_tokens);
+      FromProto(request, (*pool)->options().engine.block_tokens, caller);
   if (!parts.ok()) return parts.status();
   const absl::StatusOr<PoolAttachment> attachment = (*pool)->Attach(parts->params, parts->shape);
   if (!attachment.ok()) return attachment.status();
@@ -45,13 +47,14 @@ absl::Status CacheServiceImpl::Attach(const v1::AttachWorkerRequest& request,
 grpc::ServerUnaryReactor* CacheServiceImpl::RenewLease(grpc::CallbackServerContext* context,
                                                        const v1::RenewLeaseRequest* request,
                                                        v1::RenewLeaseResponse* response) {
-  return calls_.Run(context, RpcMethod::kRenewLease, [&](const Caller&) -> absl::Status {
+  return calls_.Run(context, RpcMethod::kRenewLease, [&](const Caller& caller) -> absl::Status {
     const auto leased = pools_.FindByLease(request->lease_id());
     if (!leased.ok()) return leased.status();
     const auto renewed = leased->engine->Renew({.lease = leased->lease,
                                                 .epoch = request->epoch(),
                                                 .applied_step = request->applied_step(),
-                                                .completed_step = request->completed_step()});
+                                                .completed_step = request->completed_step(),
+                                                .caller = caller.tenant});
     if (!renewed.ok()) return renewed.status();
     ToProto(renewed->lease_duration, response->mutable_lease_duration());
     response->set_expected_step(renewed->expected_step);
@@ -63,23 +66,30 @@ grpc::ServerUnaryReactor* CacheServiceImpl::RenewLease(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* CacheServiceImpl::DetachWorker(grpc::CallbackServerContext* context,
                                                          const v1::DetachWorkerRequest* request,
                                                          v1::DetachWorkerResponse* /*response*/) {
-  return calls_.Run(context, RpcMethod::kDetachWorker, [&](const Caller&) -> absl::Status {
+  return calls_.Run(context, RpcMethod::kDetachWorker, [&](const Caller& caller) -> absl::Status {
     const auto leased = pools_.FindByLease(request->lease_id());
     if (!leased.ok()) return leased.status();
-    return leased->engine->Detach(leased->lease, request->epoch(), request->completed_step());
+    return leased->engine->Detach(leased->lease, request->epoch(), request->completed_step(),
+                                  caller.tenant);
   });
 }
 
 grpc::ServerUnaryReactor* CacheServiceImpl::Step(grpc::CallbackServerContext* context,
-                                                 const v1::StepRequest* request,
-                                                 v1::StepResponse* response) {
+                                                 const grpc::ByteBuffer* request,
+                                                 grpc::ByteBuffer* response) {
   return calls_.Run(context, RpcMethod::kStep, [&](const Caller& caller) {
-    return StepRunner().Run(pools_, request->step(), caller, response->mutable_answer());
+    v1::StepRequest parsed;
+    if (absl::Status status = Parse(*request, &parsed); !status.ok()) return status;
+    v1::StepResponse answered;
+    absl::Status status =
+        StepRunner().Run(pools_, parsed.step(), caller, answered.mutable_answer());
+    if (status.ok()) Serialize(answered, response);
+    return status;
   });
 }
 
-grpc::ServerBidiReactor<v1::StreamStepsRequest, v1::StreamStepsResponse>*
-CacheServiceImpl::StreamSteps(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* CacheServiceImpl::StreamSteps(
+    grpc::CallbackServerContext* context) {
   return new StepStream(pools_, calls_, streams_, context);
 }
 
@@ -87,10 +97,11 @@ grpc::ServerUnaryReactor* CacheServiceImpl::GetBlockTable(grpc::CallbackServerCo
                                                           const v1::GetBlockTableRequest* request,
                                                           v1::GetBlockTableResponse* response) {
   return calls_.Run(context, RpcMethod::kGetBlockTable,
-                    [&](const Caller&) { return GetTables(*request, response); });
+                    [&](const Caller& caller) { return GetTables(*request, caller, response); });
 }
 
 absl::Status CacheServiceImpl::GetTables(const v1::GetBlockTableRequest& request,
+                                         const Caller& caller,
                                          v1::GetBlockTableResponse* response) const {
   constexpr int kMaxSequences = 1024;
   if (request.sequences_size() > kMaxSequences) {
@@ -99,8 +110,8 @@ absl::Status CacheServiceImpl::GetTables(const v1::GetBlockTableRequest& request
   }
   const auto leased = pools_.FindByLease(request.lease_id());
   if (!leased.ok()) return leased.status();
-  const auto tables =
-      leased->engine->GetTables(leased->lease, request.epoch(), View(request.sequences()));
+  const auto tables = leased->engine->GetTables(leased->lease, request.epoch(),
+                                                View(request.sequences()), caller.tenant);
   if (!tables.ok()) return tables.status();
   for (const SequenceView& view : *tables) {
     v1::SequenceTable* table = response->add_tables();

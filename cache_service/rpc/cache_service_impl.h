@@ -9,8 +9,18 @@
 
 namespace quire {
 
+// Calls that carry steps take bytes (wire_message.h).
+using RawStepsService = v1::CacheService::WithCallbackMethod_AttachWorker<
+    v1::CacheService::WithCallbackMethod_RenewLease<
+        v1::CacheService::WithCallbackMethod_DetachWorker<
+            v1::CacheService::WithRawCallbackMethod_Step<
+                v1::CacheService::WithRawCallbackMethod_StreamSteps<
+                    v1::CacheService::WithCallbackMethod_GetBlockTable<
+                        v1::CacheService::WithCallbackMethod_PeekPrefix<
+                            v1::CacheService::Service>>>>>>>;
+
 // Thread-safe. What it is given must outlive it.
-class CacheServiceImpl final : public v1::CacheService::CallbackService {
+class CacheServiceImpl final : public RawStepsService {
  public:
   CacheServiceImpl(const PoolRegistry& pools, CallRunner& calls, StreamRegistry& streams,
                    uint64_t max_message_bytes);
@@ -25,9 +35,9 @@ class CacheServiceImpl final : public v1::CacheService::CallbackService {
                                          const v1::DetachWorkerRequest* request,
                                          v1::DetachWorkerResponse* response) override;
   grpc::ServerUnaryReactor* Step(grpc::CallbackServerContext* context,
-                                 const v1::StepRequest* request,
-                                 v1::StepResponse* response) override;
-  grpc::ServerBidiReactor<v1::StreamStepsRequest, v1::StreamStepsResponse>* StreamSteps(
+                                 const grpc::ByteBuffer* request,
+                                 grpc::ByteBuffer* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamSteps(
       grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetBlockTable(grpc::CallbackServerContext* context,
                                           const v1::GetBlockTableRequest* request,
@@ -37,8 +47,9 @@ class CacheServiceImpl final : public v1::CacheService::CallbackService {
                                        v1::PeekPrefixResponse* response) override;
 
  private:
-  absl::Status Attach(const v1::AttachWorkerRequest& request, v1::AttachWorkerResponse* response);
-  absl::Status GetTables(const v1::GetBlockTableRequest& request,
+  absl::Status Attach(const v1::AttachWorkerRequest& request, const Caller& caller,
+                      v1::AttachWorkerResponse* response);
+  absl::Status GetTables(const v1::GetBlockTableRequest& request, const Caller& caller,
                          v1::GetBlockTableResponse* response) const;
   absl::Status Peek(const v1::PeekPrefixRequest& request, const Caller& caller,
                     v1::PeekPrefixResponse* response) const;

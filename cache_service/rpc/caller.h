@@ -10,7 +10,7 @@
 namespace quire {
 
 struct Caller {
-  // Absent: may act for every tenant.
+  // Absent: may act for every tenant. Leases are good for the tenant that attached.
   std::optional<std::string> tenant;
   bool is_admin = false;
 };

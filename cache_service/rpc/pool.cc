@@ -158,6 +158,17 @@ EngineStats Pool::Stats() const {
   return stats;
 }
 
+PoolSnapshot Pool::Snapshot() const {
+  return {.engine = Stats(),
+          .step_latency_ns = step_latency_.Snapshot(),
+          .memory_damaged = !CheckMemory().ok()};
+}
+
+uint64_t Pool::LiveSequences() const {
+  CacheEngine* known = engine();
+  return known == nullptr ? 0 : known->LiveSequences();
+}
+
 absl::Status Pool::CheckMemory() const {
   return memory_ == nullptr ? absl::OkStatus() : memory_->Check();
 }

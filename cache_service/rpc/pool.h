@@ -14,6 +14,8 @@
 #include "cache_service/engine/cache_engine.h"
 #include "cache_service/memory/block_checksums.h"
 #include "cache_service/memory/pool_memory.h"
+#include "cache_service/metrics/pool_snapshot.h"
+#include "cache_service/metrics/rpc_stats.h"
 #include "cache_service/rpc/pool_plan.h"
 
 namespace quire {
@@ -54,6 +56,14 @@ class Pool final : public EngineObserver {
 
   uint32_t StartDraining();
   EngineStats Stats() const;
+  PoolSnapshot Snapshot() const;
+  uint64_t LiveSequences() const;
+
+  // Of every step, whatever call brought it.
+  LatencyHistogram& step_latency() { return step_latency_; }
+
+  const Clock& clock() const { return clock_; }
+
   // Whether the pool's memory is as it was made; errors as PoolMemory::Check.
   absl::Status CheckMemory() const;
 
@@ -85,6 +95,7 @@ class Pool final : public EngineObserver {
   const PoolOptions options_;
   const std::unique_ptr<PoolMemory> memory_;
   const Clock& clock_;
+  LatencyHistogram step_latency_;
 
   mutable Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

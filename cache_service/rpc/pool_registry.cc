@@ -50,15 +50,15 @@ absl::StatusOr<LeasedPool> PoolRegistry::FindByLease(const std::string& wire_lea
   return LeasedPool{pool, pool->engine(), LeaseId(rest + 1, end)};
 }
 
-std::vector<EngineStats> PoolRegistry::Stats() const {
-  std::vector<EngineStats> stats;
-  for (const auto& pool : pools_) stats.push_back(pool->Stats());
-  return stats;
+std::vector<PoolSnapshot> PoolRegistry::Snapshots() const {
+  std::vector<PoolSnapshot> snapshots;
+  for (const auto& pool : pools_) snapshots.push_back(pool->Snapshot());
+  return snapshots;
 }
 
 uint64_t PoolRegistry::LiveSequences() const {
   uint64_t sequences = 0;
-  for (const auto& pool : pools_) sequences += pool->Stats().sequences;
+  for (const auto& pool : pools_) sequences += pool->LiveSequences();
   return sequences;
 }
 

@@ -35,7 +35,7 @@ class PoolRegistry {
   // Errors: LEASE_EXPIRED for what cannot be a lease of this server.
   absl::StatusOr<LeasedPool> FindByLease(const std::string& wire_lease) const;
 
-  std::vector<EngineStats> Stats() const;
+  std::vector<PoolSnapshot> Snapshots() const;
   uint64_t LiveSequences() const;
 
  private:

@@ -147,8 +147,8 @@ absl::Status Server::Listen() {
 
 absl::Status Server::StartMetrics() {
   if (options_.metrics_address.empty()) return absl::OkStatus();
-  auto collector =
-      std::make_shared<Collector>([this] { return pools_->Stats(); }, rpc_stats_, options_.version);
+  auto collector = std::make_shared<Collector>([this] { return pools_->Snapshots(); }, rpc_stats_,
+                                               options_.version);
   auto endpoint = MetricsEndpoint::Start(options_.metrics_address, std::move(collector));
   if (!endpoint.ok()) return endpoint.status();
   metrics_ = *std::move(endpoint);

@@ -2,6 +2,7 @@
 
 #include "cache_service/base/error.h"
 #include "cache_service/rpc/status_convert.h"
+#include "cache_service/rpc/wire_message.h"
 
 namespace quire {
 namespace {
@@ -38,12 +39,12 @@ StepStream::StepStream(const PoolRegistry& pools, CallRunner& calls, StreamRegis
 
 void StepStream::Read() {
   MutexLock lock(mutex_);
-  if (!ended_) StartRead(&request_);
+  if (!ended_) StartRead(&request_bytes_);
 }
 
 void StepStream::Write() {
   MutexLock lock(mutex_);
-  if (!ended_) StartWrite(&response_);
+  if (!ended_) StartWrite(&response_bytes_);
 }
 
 void StepStream::End(const grpc::Status& status) {
@@ -65,8 +66,15 @@ void StepStream::OnReadDone(bool ok) {
     return;
   }
   const TimePoint start = calls_.clock().Now();
+  if (const absl::Status parsed = Parse(request_bytes_, &request_); !parsed.ok()) {
+    const grpc::Status status = ToGrpcStatus(parsed);
+    calls_.Record(RpcMethod::kStreamSteps, status, start);
+    End(status);
+    return;
+  }
   const absl::Status status = Answer();
   if (!status.ok()) FillRefusal(request_.step().step(), status, &response_);
+  Serialize(response_, &response_bytes_);
   calls_.Record(RpcMethod::kStreamSteps, ToGrpcStatus(status), start);
   Write();
 }

@@ -3,6 +3,7 @@
 #define QUIRE_CACHE_SERVICE_RPC_STEP_STREAM_H_
 
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
@@ -18,10 +19,10 @@
 namespace quire {
 
 // Deletes itself when gRPC is done with it. A step is read only once the answer before it is on its
-// way, so a caller that does not read its answers holds back nothing but itself.
-class StepStream final
-    : public grpc::ServerBidiReactor<v1::StreamStepsRequest, v1::StreamStepsResponse>,
-      public EndableStream {
+// way, so a caller that does not read its answers holds back nothing but itself. Bytes that are no
+// step end the stream with INVALID_ARGUMENT, because they have no number to be answered under.
+class StepStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                         public EndableStream {
  public:
   StepStream(const PoolRegistry& pools, CallRunner& calls, StreamRegistry& streams,
              grpc::CallbackServerContext* context);
@@ -45,6 +46,8 @@ class StepStream final
   grpc::CallbackServerContext* const context_;
 
   // Of the one step in work.
+  grpc::ByteBuffer request_bytes_;
+  grpc::ByteBuffer response_bytes_;
   v1::StreamStepsRequest request_;
   v1::StreamStepsResponse response_;
   StepRunner runner_;

@@ -66,6 +66,33 @@ TEST(Leases, S56_ACallWithinTheGraceRestoresTheLease) {
   w.Advance(kA, 101);
 }
 
+// A renewal that was overtaken by a step brings counters that are no news: it renews, and nothing
+// goes back.
+TEST(Leases, RenewalWithOlderCountersIsNoNews) {
+  FacadeStory story(Pool(16, 10));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 20));
+  const WorkerView before = story.driver().ListWorkers().at(0);
+  ASSERT_GT(before.completed_step, 1u);
+  const Epoch epoch = story.driver().options().epoch;
+  story.Pass(seconds(20));
+  for (const auto& [applied, completed] :
+       {std::pair{before.applied_step - 1, before.completed_step - 1},
+        std::pair{before.applied_step, StepNumber{0}}, std::pair{StepNumber{0}, StepNumber{0}}}) {
+    const auto renewed = story.driver().Renew({w.lease(), epoch, applied, completed});
+    ASSERT_TRUE(renewed.ok()) << renewed.status();
+    EXPECT_EQ(renewed->expected_step, before.last_step + 1);
+  }
+  const WorkerView after = story.driver().ListWorkers().at(0);
+  EXPECT_EQ(after.applied_step, before.applied_step);
+  EXPECT_EQ(after.completed_step, before.completed_step);
+  EXPECT_EQ(after.lease_remaining, seconds(30));
+  // Counters that claim more than was ever sent are a mistake.
+  EXPECT_EQ(ReasonOf(story.driver().Renew({w.lease(), epoch, before.last_step + 1, 0}).status()),
+            Reason::kInvalidArgument);
+  w.Advance(kA, 101);
+}
+
 TEST(Leases, S56_ASilentWorkerEndsAtItsDeadline) {
   FacadeStory story(Pool(16, 10));
   Worker& w = story.Attach("w");

@@ -1,93 +1,8 @@
 // Whatever a client sends: the documented error, no trace, and the server lives.
-#include <grpcpp/generic/generic_stub.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <functional>
-#include <future>
-#include <random>
-
-#include "gtest/gtest.h"
-#include "tests/support/grpc_errors.h"
-#include "tests/support/test_server.h"
+#include "tests/integration/bad_input.h"
 
 namespace quire::testing {
 namespace {
-
-constexpr uint32_t kHuge = 0xFFFFFFFF;
-
-class BadInputTest : public ::testing::Test {
- protected:
-  BadInputTest() : worker_(server_) {
-    worker_.Begin(1, 6);
-    worker_.Commit(1, 6);
-    worker_.Begin(2, 3, 100);
-    before_ = State();
-  }
-
-  // Everything but what time and refused steps may change.
-  std::string State() {
-    v1::GetPoolResponse pool;
-    EXPECT_THAT(server_.Call(server_.admin(), &v1::AdminService::Stub::GetPool,
-                             v1::GetPoolRequest(), &pool),
-                CallIsOk());
-    v1::ListSequencesResponse list;
-    EXPECT_THAT(server_.Call(server_.admin(), &v1::AdminService::Stub::ListSequences,
-                             v1::ListSequencesRequest(), &list),
-                CallIsOk());
-    std::string state = pool.pool().DebugString();
-    for (const v1::Sequence& sequence : list.sequences()) {
-      v1::GetSequenceRequest request;
-      request.set_worker(sequence.worker());
-      request.set_handle(sequence.handle());
-      v1::GetSequenceResponse whole;
-      EXPECT_THAT(
-          server_.Call(server_.admin(), &v1::AdminService::Stub::GetSequence, request, &whole),
-          CallIsOk());
-      state += whole.DebugString();
-    }
-    return state;
-  }
-
-  void ExpectUntouched() {
-    EXPECT_EQ(State(), before_);
-    v1::AuditPoolResponse audit;
-    EXPECT_THAT(server_.Call(server_.admin(), &v1::AdminService::Stub::AuditPool,
-                             v1::AuditPoolRequest(), &audit),
-                CallIsOk());
-    EXPECT_EQ(audit.findings_size(), 0) << audit.DebugString();
-    EXPECT_GT(audit.blocks_checked(), 0u);
-  }
-
-  // The failure of one operation in an answered step.
-  v1::ErrorReason FailureOf(const std::function<void(v1::Operation&)>& make) {
-    make(*worker_.NewStep().add_operations());
-    v1::StepResponse response;
-    const grpc::Status status = worker_.Send(&response);
-    EXPECT_THAT(status, CallIsOk());
-    if (!status.ok() || response.answer().failures_size() != 1) {
-      ADD_FAILURE() << "not one failure: " << response.DebugString();
-      return v1::ERROR_REASON_UNSPECIFIED;
-    }
-    EXPECT_NE(response.answer().failures(0).error().message(), "");
-    return response.answer().failures(0).error().reason();
-  }
-
-  // The status of a refused step; the same number works afterwards.
-  grpc::Status RefusalOf(const std::function<void(v1::StepBatch&)>& make) {
-    make(worker_.NewStep());
-    v1::StepResponse response;
-    const grpc::Status status = worker_.Send(&response);
-    EXPECT_FALSE(status.ok());
-    return status;
-  }
-
-  TestServer server_;
-  TestWorker worker_;
-  std::string before_;
-};
 
 TEST_F(BadInputTest, LeaseAndEpoch) {
   EXPECT_THAT(RefusalOf([](v1::StepBatch& step) { step.set_lease_id("0-nobody"); }),
@@ -152,6 +67,27 @@ TEST_F(BadInputTest, SlotsAndLengthsOutOfRange) {
   ExpectUntouched();
 }
 
+// A refused growth makes a waiter and nothing else, so the sequence ends here.
+TEST_F(BadInputTest, HugeClaimsAndLookAhead) {
+  const auto begin_with = [this](uint32_t tokens, uint32_t sequences) {
+    return FailureOf([&](v1::Operation& op) {
+      op.mutable_begin()->set_sequence(3);
+      op.mutable_begin()->add_tokens(1);
+      op.mutable_begin()->set_reserve_tokens(tokens);
+      op.mutable_begin()->set_reserve_sequences(sequences);
+    });
+  };
+  EXPECT_EQ(begin_with(kHuge, 1), v1::ERROR_REASON_INVALID_ARGUMENT);
+  EXPECT_EQ(begin_with(40, kHuge), v1::ERROR_REASON_INVALID_ARGUMENT);
+  EXPECT_EQ(begin_with(40, 65536), v1::ERROR_REASON_POOL_EXHAUSTED);
+  EXPECT_EQ(FailureOfAdvance([](v1::AdvanceOperation& advance) {
+              advance.mutable_tokens()->Resize(35, 1);
+              advance.add_token_counts(35);
+            }),
+            v1::ERROR_REASON_INVALID_ARGUMENT);
+  ExpectUntouched();
+}
+
 TEST_F(BadInputTest, HugeExtendTakesNothingAndOnlyWaits) {
   v1::StepBatch& step = worker_.NewStep();
   v1::ExtendOperation* extend = step.add_operations()->mutable_extend();
@@ -186,6 +122,20 @@ TEST_F(BadInputTest, Ranges) {
             }),
             v1::ERROR_REASON_INVALID_ARGUMENT);
   EXPECT_EQ(begin_with([](v1::BeginOperation& begin) { begin.add_retention()->set_priority(101); }),
+            v1::ERROR_REASON_INVALID_ARGUMENT);
+  EXPECT_EQ(begin_with([](v1::BeginOperation& begin) {
+              // Open-ended, and not the last.
+              begin.add_retention()->set_priority(1);
+              begin.add_retention()->set_priority(2);
+            }),
+            v1::ERROR_REASON_INVALID_ARGUMENT);
+  EXPECT_EQ(begin_with([](v1::BeginOperation& begin) {
+              for (int i = 0; i < 2; ++i) {
+                begin.add_retention()->set_priority(1);
+                begin.mutable_retention(i)->set_start(static_cast<uint32_t>(2 * i));
+                begin.mutable_retention(i)->set_end(static_cast<uint32_t>(2 * i + 3));
+              }
+            }),
             v1::ERROR_REASON_INVALID_ARGUMENT);
   EXPECT_EQ(begin_with([](v1::BeginOperation& begin) {
               v1::RetentionRange* range = begin.add_retention();
@@ -275,57 +225,6 @@ TEST_F(BadInputTest, AttachRequests) {
                 request.set_incarnation(0);
               }),
               IsRefused(grpc::FAILED_PRECONDITION, "STALE_INCARNATION"));
-  ExpectUntouched();
-}
-
-// Sends bytes that are no message of the method.
-grpc::Status CallWithBytes(const std::shared_ptr<grpc::Channel>& channel,
-                           const std::string& bytes) {
-  grpc::GenericStub stub(channel);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-  const grpc::Slice slice(bytes);
-  const grpc::ByteBuffer request(&slice, 1);
-  grpc::ByteBuffer response;
-  std::promise<grpc::Status> done;
-  stub.UnaryCall(&context, "/quire.v1.CacheService/Step", grpc::StubOptions(), &request, &response,
-                 [&done](grpc::Status status) { done.set_value(std::move(status)); });
-  return done.get_future().get();
-}
-
-TEST_F(BadInputTest, TruncatedAndRandomMessages) {
-  v1::StepRequest request;
-  *request.mutable_step() = worker_.NewStep();
-  request.mutable_step()->add_operations()->mutable_begin()->mutable_tokens()->Resize(30, 9);
-  const std::string whole = request.SerializeAsString();
-  const auto channel = server_.NewChannel(server_.address());
-  for (size_t size = whole.size() - 1; size > whole.size() - 40; --size) {
-    EXPECT_FALSE(CallWithBytes(channel, whole.substr(0, size)).ok()) << size;
-  }
-  std::mt19937 random(1);
-  for (int round = 0; round < 200; ++round) {
-    std::string bytes(round, '\0');
-    for (char& byte : bytes) byte = static_cast<char>(random());
-    EXPECT_FALSE(CallWithBytes(channel, bytes).ok());
-  }
-  ExpectUntouched();
-}
-
-TEST_F(BadInputTest, BytesThatAreNotHttp2) {
-  const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-  for (const std::string& bytes :
-       {std::string("GET / HTTP/1.1\r\n\r\n"), preface.substr(0, 9),
-        preface + std::string("\x00\x40\x00\x00\x00", 5), preface + std::string(64, '\xFF')}) {
-    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    const std::string path = server_.folder().File("s");
-    std::memcpy(address.sun_path, path.c_str(), path.size());
-    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-    close(fd);
-  }
   ExpectUntouched();
 }
 

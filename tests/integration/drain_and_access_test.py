@@ -1,6 +1,7 @@
 """A server process under signals while sequences run, with tokens, and with TLS."""
 
 import os
+import queue
 import shutil
 import signal
 import subprocess
@@ -75,6 +76,41 @@ class DrainTest(WorkerTestCase):
         server.signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0)
         self.assertGreaterEqual(time.monotonic() - start, 1)
+
+    def test_streams_are_told_and_the_next_server_takes_the_socket_at_once(self):
+        server = self.start("--drain_deadline=1s")
+        client = self.connect()
+        self.begin(client)
+        asked = queue.SimpleQueue()
+        asked.put({"step": {"lease_id": self.lease.lease_id, "epoch": self.lease.epoch, "step": 2}})
+        answers = client.stream(CACHE, "StreamSteps", iter(asked.get, None))
+        self.assertEqual(next(answers).answer.step, 2)
+        start = time.monotonic()
+        server.signal(signal.SIGTERM)
+        with self.assertRaises(grpc.RpcError) as told:
+            next(answers)
+        asked.put(None)
+        self.assertEqual(told.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(error_info(told.exception).reason, "DRAINING")
+        self.assertEqual(server.wait(), 0)
+        self.assertLess(time.monotonic() - start, 20)
+        self.start()
+        self.assertEqual(self.health(), 0)
+        again = self.connect()
+        self.begin(again)
+        self.assertEqual(len(again.call(ADMIN, "AuditPool").findings), 0)
+
+    def test_a_server_that_drains_keeps_its_socket(self):
+        server = self.start("--drain_deadline=1h")
+        self.begin(self.connect())
+        server.signal(signal.SIGTERM)
+        while self.health() == 0:
+            time.sleep(0.05)
+        second = run_server(*self.flags())
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("another server", second.stderr)
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
 
     def test_second_signal_ends_at_once(self):
         server = self.start("--drain_deadline=1h")

@@ -214,6 +214,14 @@ class LifeTest(ServerTestCase):
                 # Neither pool files, socket nor lock file.
                 self.assertEqual(os.listdir(self.folder), [])
 
+    def test_a_pool_file_of_another_version_is_unlinked_unread(self):
+        left = self.path("quire-default-00000000deadbeef-rank0.pool")
+        with open(left, "wb") as file:
+            file.write(b"QURPOOL9" + (99).to_bytes(4, "little") * 100)
+        self.start()
+        self.assertFalse(os.path.exists(left))
+        self.assertEqual(len(self.pool_files()), 1)
+
     def test_killed_server_is_followed_by_a_clean_one(self):
         first = self.start()
         left = self.pool_files()

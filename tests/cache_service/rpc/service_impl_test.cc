@@ -3,6 +3,7 @@
 
 #include "cache_service/rpc/admin_service_impl.h"
 #include "cache_service/rpc/cache_service_impl.h"
+#include "cache_service/rpc/wire_message.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/grpc_errors.h"
@@ -67,7 +68,14 @@ class ServiceImplTest : public ::testing::Test {
 
   grpc::Status SendStep() {
     answer_.Clear();
-    return Call(cache_, &CacheServiceImpl::Step, request_, &answer_);
+    grpc::ByteBuffer request;
+    grpc::ByteBuffer response;
+    Serialize(request_, &request);
+    const grpc::Status status = Call(cache_, &CacheServiceImpl::Step, request, &response);
+    if (status.ok()) {
+      EXPECT_THAT(Parse(response, &answer_), testing::IsOk());
+    }
+    return status;
   }
 
   // Begins sequence 1 with 6 tokens and commits it.
