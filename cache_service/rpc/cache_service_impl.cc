@@ -48,7 +48,7 @@ grpc::ServerUnaryReactor* CacheServiceImpl::RenewLease(grpc::CallbackServerConte
                                                        const v1::RenewLeaseRequest* request,
                                                        v1::RenewLeaseResponse* response) {
   return calls_.Run(context, RpcMethod::kRenewLease, [&](const Caller& caller) -> absl::Status {
-    const auto leased = pools_.FindByLease(request->lease_id());
+    const auto leased = pools_.FindByLease(request->lease_id(), request->epoch());
     if (!leased.ok()) return leased.status();
     const auto renewed = leased->engine->Renew({.lease = leased->lease,
                                                 .epoch = request->epoch(),
@@ -67,7 +67,7 @@ grpc::ServerUnaryReactor* CacheServiceImpl::DetachWorker(grpc::CallbackServerCon
                                                          const v1::DetachWorkerRequest* request,
                                                          v1::DetachWorkerResponse* /*response*/) {
   return calls_.Run(context, RpcMethod::kDetachWorker, [&](const Caller& caller) -> absl::Status {
-    const auto leased = pools_.FindByLease(request->lease_id());
+    const auto leased = pools_.FindByLease(request->lease_id(), request->epoch());
     if (!leased.ok()) return leased.status();
     return leased->engine->Detach(leased->lease, request->epoch(), request->completed_step(),
                                   caller.tenant);
@@ -108,7 +108,7 @@ absl::Status CacheServiceImpl::GetTables(const v1::GetBlockTableRequest& request
     return ToStatus(InvalidArgument(
         "sequences", "too many", {{"given", request.sequences_size()}, {"limit", kMaxSequences}}));
   }
-  const auto leased = pools_.FindByLease(request.lease_id());
+  const auto leased = pools_.FindByLease(request.lease_id(), request.epoch());
   if (!leased.ok()) return leased.status();
   const auto tables = leased->engine->GetTables(leased->lease, request.epoch(),
                                                 View(request.sequences()), caller.tenant);

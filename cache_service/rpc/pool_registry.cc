@@ -38,7 +38,14 @@ std::string PoolRegistry::WireLease(const Pool& pool, const LeaseId& lease) cons
   return absl::StrCat(index, "-", lease);
 }
 
-absl::StatusOr<LeasedPool> PoolRegistry::FindByLease(const std::string& wire_lease) const {
+absl::StatusOr<LeasedPool> PoolRegistry::FindByLease(const std::string& wire_lease,
+                                                     Epoch given) const {
+  // Before anything else: after a restart nobody may have attached yet.
+  if (given != epoch()) {
+    return ToStatus(MakeError(Reason::kEpochMismatch,
+                              "the server has restarted since this lease was given",
+                              {{"epoch", epoch()}, {"given", given}}));
+  }
   size_t index = 0;
   const char* end = wire_lease.data() + wire_lease.size();
   const auto [rest, error] = std::from_chars(wire_lease.data(), end, index);

@@ -32,8 +32,12 @@ class PoolRegistry {
 
   // Leases on the wire start with the number of their pool.
   std::string WireLease(const Pool& pool, const LeaseId& lease) const;
-  // Errors: LEASE_EXPIRED for what cannot be a lease of this server.
-  absl::StatusOr<LeasedPool> FindByLease(const std::string& wire_lease) const;
+  // Errors: EPOCH_MISMATCH for another life of the server, LEASE_EXPIRED for what cannot be a lease
+  // of this one.
+  absl::StatusOr<LeasedPool> FindByLease(const std::string& wire_lease, Epoch epoch) const;
+
+  // One life of the server has one epoch, whatever the pool.
+  Epoch epoch() const { return pools_.front()->options().engine.epoch; }
 
   std::vector<PoolSnapshot> Snapshots() const;
   uint64_t LiveSequences() const;

@@ -6,7 +6,7 @@ namespace quire {
 
 absl::Status StepRunner::Run(const PoolRegistry& pools, const v1::StepBatch& batch,
                              const Caller& caller, v1::StepAnswer* answer) {
-  absl::StatusOr<LeasedPool> leased = pools.FindByLease(batch.lease_id());
+  absl::StatusOr<LeasedPool> leased = pools.FindByLease(batch.lease_id(), batch.epoch());
   if (!leased.ok()) return leased.status();
   const uint32_t limit = leased->engine->options().max_operations_per_step;
   if (absl::Status status = decoder_.Decode(batch, caller, limit); !status.ok()) return status;

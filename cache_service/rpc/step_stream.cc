@@ -114,7 +114,7 @@ void StepStream::OnCancel() {
 void StepStream::OnDone() {
   const bool served = streams_.Remove(lease_, this);
   if (served && broken_) {
-    const auto leased = pools_.FindByLease(lease_);
+    const auto leased = pools_.FindByLease(lease_, pools_.epoch());
     if (leased.ok()) leased->engine->StreamBroken(leased->lease);
   }
   delete this;

@@ -97,6 +97,10 @@ class DrainTest(WorkerTestCase):
         self.start()
         self.assertEqual(self.health(), 0)
         again = self.connect()
+        # Nobody has attached to the new one yet, and it knows that the lease is of an old epoch.
+        with self.assertRaises(grpc.RpcError) as restarted:
+            again.call(CACHE, "RenewLease", lease_id=self.lease.lease_id, epoch=self.lease.epoch)
+        self.assertEqual(error_info(restarted.exception).reason, "EPOCH_MISMATCH")
         self.begin(again)
         self.assertEqual(len(again.call(ADMIN, "AuditPool").findings), 0)
 

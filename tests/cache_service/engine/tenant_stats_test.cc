@@ -51,7 +51,8 @@ class TenantStatsTest : public ::testing::Test {
 };
 
 TEST_F(TenantStatsTest, EachTenantHasItsOwn) {
-  Step({Prompt(1, "a"), Prompt(2, "b"), CommitOp{1, 33, 33}});
+  Step({Prompt(1, "a"), Prompt(2, "b")});
+  Step({CommitOp{1, 33, 33}});
   Step({Prompt(3, "a")});
   EXPECT_EQ(Of("a").begins, 2u);
   EXPECT_EQ(Of("a").sequences, 2u);
@@ -93,7 +94,8 @@ class GroupStatsTest : public TenantStatsTest {
 };
 
 TEST_F(GroupStatsTest, BlocksAreCountedInTheirGroup) {
-  Step({Prompt(1, ""), CommitOp{1, 33, 33}});
+  Step({Prompt(1, "")});
+  Step({CommitOp{1, 33, 33}});
   Step({});
   const EngineStats stats = engine_->Stats();
   ASSERT_EQ(stats.groups.size(), 2u);

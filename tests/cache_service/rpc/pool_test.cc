@@ -245,7 +245,7 @@ TEST_F(PoolRegistryTest, LeasesFindTheirPool) {
   Pool& b = **registry.Find("b");
   const auto attachment = b.Attach(Worker(), std::nullopt);
   ASSERT_THAT(attachment, IsOk());
-  const auto found = registry.FindByLease(registry.WireLease(b, attachment->lease.lease));
+  const auto found = registry.FindByLease(registry.WireLease(b, attachment->lease.lease), 7);
   ASSERT_THAT(found, IsOk());
   EXPECT_EQ(found->pool, &b);
   EXPECT_EQ(found->lease, attachment->lease.lease);
@@ -256,8 +256,22 @@ TEST_F(PoolRegistryTest, AnyOtherTextIsAnExpiredLease) {
   one.push_back(Named("a"));
   const PoolRegistry registry(std::move(one));
   for (const char* text : {"", "-", "0", "0-", "1-abc", "-1-abc", "99999999999999999999-a", "x"}) {
-    EXPECT_THAT(registry.FindByLease(text), HasReason(Reason::kLeaseExpired)) << text;
+    EXPECT_THAT(registry.FindByLease(text, 7), HasReason(Reason::kLeaseExpired)) << text;
   }
+}
+
+// A worker that outlived the server finds out before anybody has attached again.
+TEST_F(PoolRegistryTest, LeasesOfAnotherEpochAreToldApartFromExpiredOnes) {
+  options_.engine.pool_name = "a";
+  std::vector<std::unique_ptr<Pool>> one;
+  one.push_back(*Create());
+  const PoolRegistry registry(std::move(one));
+  ASSERT_EQ(registry.pools()[0]->engine(), nullptr);
+  const auto refused = registry.FindByLease("0-abc", 6);
+  ASSERT_THAT(refused, HasReason(Reason::kEpochMismatch));
+  EXPECT_EQ(FromStatus(refused.status()).Detail("epoch"), "7");
+  EXPECT_THAT(registry.FindByLease("5-abc", 6), HasReason(Reason::kEpochMismatch));
+  EXPECT_THAT(registry.FindByLease("0-abc", 7), HasReason(Reason::kLeaseExpired));
 }
 
 }  // namespace
