@@ -3,6 +3,8 @@
 #include <string>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/make_backend.h"
+#include "kernels/device_backend.h"
 #include "kernels/hash.h"
 #include "kernels/ref/reference.h"
 
@@ -26,8 +28,22 @@ Result<std::unique_ptr<Backend>> CreateBackend(std::string_view name,
                                                const BackendOptions& options) {
   if (name == "reference") return ref::MakeReferenceBackend();
   if (name == "cpu") return cpu::MakeCpuBackend(options.threads);
+  if (name == "cuda") {
+    Result<std::unique_ptr<DeviceBackend>> device = CreateDeviceBackend();
+    if (!device.ok()) return device.status();
+    return std::unique_ptr<Backend>(std::move(*device));
+  }
   return Status::Invalid("name", "no backend is called \"" + std::string(name) +
-                                     "\"; there are \"cpu\" and \"reference\"");
+                                     "\"; there are \"cpu\", \"cuda\" and \"reference\"");
+}
+
+Result<std::unique_ptr<DeviceBackend>> CreateDeviceBackend() {
+#ifdef QUIRE_HAVE_CUDA
+  return cuda::MakeBackend();
+#else
+  return Status(StatusCode::kUnsupported, "name",
+                "this build has no CUDA kernels: build with QUIRE_CUDA on and the CUDA toolkit");
+#endif
 }
 
 }  // namespace quire::kernels

@@ -212,10 +212,11 @@ class Backend {
 };
 
 struct BackendOptions {
-  int threads = 1;  // "cpu": 1..256, this call's thread included; "reference" ignores it
+  int threads = 1;  // "cpu": 1..256, this call's thread included; others ignore it
 };
 
-// "cpu" (fast) or "reference" (fp64, slow, to compare with).
+// "cpu" (fast), "cuda" (device_backend.h; UNSUPPORTED without a GPU) or "reference" (fp64, slow, to
+// compare with).
 Result<std::unique_ptr<Backend>> CreateBackend(std::string_view name,
                                                const BackendOptions& options);
 

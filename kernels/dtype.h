@@ -18,17 +18,17 @@ namespace quire::kernels {
 constexpr float kE4m3Max = 448.0f;
 constexpr float kInt8Max = 127.0f;
 
-inline float Bf16ToFloat(uint16_t bits) {
+QUIRE_HOST_DEVICE inline float Bf16ToFloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-inline uint16_t FloatToBf16(float value) {
+QUIRE_HOST_DEVICE inline uint16_t FloatToBf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-inline float Fp16ToFloat(uint16_t half) {
+QUIRE_HOST_DEVICE inline float Fp16ToFloat(uint16_t half) {
   const uint32_t sign = (half & 0x8000u) << 16;
   const uint32_t exponent = (half >> 10) & 0x1fu;
   const uint32_t mantissa = half & 0x3ffu;
@@ -41,7 +41,7 @@ inline float Fp16ToFloat(uint16_t half) {
   return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13) | quiet);
 }
 
-inline uint16_t FloatToFp16(float value) {
+QUIRE_HOST_DEVICE inline uint16_t FloatToFp16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -58,7 +58,7 @@ inline uint16_t FloatToFp16(float value) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-inline float E4m3ToFloat(uint8_t code) {
+QUIRE_HOST_DEVICE inline float E4m3ToFloat(uint8_t code) {
   const uint32_t exponent = (code >> 3) & 0xfu;
   const uint32_t mantissa = code & 7u;
   float magnitude = 0;
@@ -72,7 +72,7 @@ inline float E4m3ToFloat(uint8_t code) {
   return (code & 0x80u) != 0 ? -magnitude : magnitude;
 }
 
-inline uint8_t FloatToE4m3(float value) {
+QUIRE_HOST_DEVICE inline uint8_t FloatToE4m3(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 24) & 0x80u;
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -87,7 +87,7 @@ inline uint8_t FloatToE4m3(float value) {
   return static_cast<uint8_t>(sign | ((rounded - 0x3c000000u) >> 20));
 }
 
-inline int8_t FloatToInt8(float value) {
+QUIRE_HOST_DEVICE inline int8_t FloatToInt8(float value) {
   if (std::isnan(value)) return 0;
   if (value >= kInt8Max) return 127;
   if (value <= -kInt8Max) return -127;
@@ -97,7 +97,7 @@ inline int8_t FloatToInt8(float value) {
 }
 
 // Element `index` of an array of `dtype`, without any scale.
-inline float LoadElement(DType dtype, const void* data, int64_t index) {
+QUIRE_HOST_DEVICE inline float LoadElement(DType dtype, const void* data, int64_t index) {
   const auto* bytes = static_cast<const uint8_t*>(data) + index * ElementBytes(dtype);
   if (dtype == DType::kE4M3) return E4m3ToFloat(*bytes);
   if (dtype == DType::kI8) return static_cast<float>(static_cast<int8_t>(*bytes));
@@ -111,7 +111,7 @@ inline float LoadElement(DType dtype, const void* data, int64_t index) {
   return dtype == DType::kBF16 ? Bf16ToFloat(half) : Fp16ToFloat(half);
 }
 
-inline void StoreElement(DType dtype, void* data, int64_t index, float value) {
+QUIRE_HOST_DEVICE inline void StoreElement(DType dtype, void* data, int64_t index, float value) {
   auto* bytes = static_cast<uint8_t*>(data) + index * ElementBytes(dtype);
   if (dtype == DType::kE4M3) {
     *bytes = FloatToE4m3(value);

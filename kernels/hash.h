@@ -4,11 +4,13 @@
 
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace quire::kernels {
 
 constexpr uint64_t kGolden = 0x9E3779B97F4A7C15u;
 
-constexpr uint64_t Mix64(uint64_t z) {
+QUIRE_HOST_DEVICE constexpr uint64_t Mix64(uint64_t z) {
   z ^= z >> 30;
   z *= 0xBF58476D1CE4E5B9u;
   z ^= z >> 27;

@@ -168,20 +168,6 @@ Status ChooseBlockBytes(int64_t wanted, PagedKvLayout& l) {
 
 }  // namespace
 
-int64_t ElementBytes(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return 4;
-    case DType::kF16:
-    case DType::kBF16:
-      return 2;
-    case DType::kE4M3:
-    case DType::kI8:
-      return 1;
-  }
-  return 0;
-}
-
 const char* Name(DType dtype) {
   switch (dtype) {
     case DType::kF32:

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/host_device.h"
 #include "kernels/status.h"
 
 namespace quire::kernels {
@@ -38,7 +39,20 @@ constexpr int64_t kBlockAlignBytes = 4096;
 constexpr int64_t kMinBlockBytes = 256;
 
 // Bytes per element; 0 for a code that is no dtype.
-int64_t ElementBytes(DType dtype);
+QUIRE_HOST_DEVICE constexpr int64_t ElementBytes(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return 4;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
+    case DType::kE4M3:
+    case DType::kI8:
+      return 1;
+  }
+  return 0;
+}
+
 const char* Name(DType dtype);
 // 64, 80, 96, 128, 192, 256.
 bool IsSupportedHeadDim(int head_dim);
@@ -73,10 +87,10 @@ struct PagedKvLayout {
   int64_t block_bytes = 0;  // what a block takes from the pool, padding included
   uint64_t id = 0;          // LayoutId over everything above
 
-  int32_t block_tokens() const { return int32_t{1} << log2_block_tokens; }
+  QUIRE_HOST_DEVICE int32_t block_tokens() const { return int32_t{1} << log2_block_tokens; }
 
   // Bytes of one (layer, head, K or V, token) row.
-  int64_t row_bytes() const { return head_dim * ElementBytes(dtype); }
+  QUIRE_HOST_DEVICE int64_t row_bytes() const { return head_dim * ElementBytes(dtype); }
 
   // Bytes of a block that carry content: rows, then scales. Padding excluded.
   int64_t content_bytes() const;
@@ -84,12 +98,14 @@ struct PagedKvLayout {
   // Rows of one block: layers * kv_heads * 2 * block_tokens.
   int64_t rows_per_block() const { return int64_t{2} * layers * kv_heads * block_tokens(); }
 
-  int64_t RowOffset(int64_t block, int64_t layer, int64_t head, bool is_v, int64_t slot) const {
+  QUIRE_HOST_DEVICE int64_t RowOffset(int64_t block, int64_t layer, int64_t head, bool is_v,
+                                      int64_t slot) const {
     return block * block_stride + layer * layer_stride + head * head_stride +
            (is_v ? v_offset : k_offset) + slot * token_stride;
   }
 
-  int64_t ScaleOffset(int64_t block, int64_t layer, int64_t head, bool is_v, int64_t slot) const {
+  QUIRE_HOST_DEVICE int64_t ScaleOffset(int64_t block, int64_t layer, int64_t head, bool is_v,
+                                        int64_t slot) const {
     return scale_offset + block * scale_block_stride + layer * scale_layer_stride +
            head * scale_head_stride + (is_v ? scale_v_offset : 0) + slot;
   }

@@ -18,8 +18,8 @@ TEST(ChecksumTest, K33_PublishedVector) {
     pool.view().base[i] = static_cast<std::byte>((131 * i + 7) % 256);
   }
   const ChecksumOrder order{0, 0, 3};
-  for (const char* name : {"reference", "cpu"}) {
-    const auto backend = MakeBackend(name);
+  for (const bool reference : {false, true}) {
+    const auto backend = reference ? MakeReference() : MakeTested();
     ForEachTarget([&](const std::string& target) {
       ChecksumSums sums;
       ASSERT_TRUE(backend->ChecksumBlocks(pool.view(), 0, {&order, 1}, {&sums, 1}).ok());
@@ -42,13 +42,13 @@ TEST(ChecksumTest, K33_EqualForEveryTargetPresetAndPiece) {
       params.preset = LayoutPreset::kBlkvh;
       TestPool b = FilledPool(Layout(params), 2);
       const ChecksumOrder orders[] = {{1, 0, 8}, {1, 0, 3}, {1, 3, 8}, {1, 4, 4}};
-      const auto want = SumsOf(*MakeBackend("reference"), a, orders);
+      const auto want = SumsOf(*MakeReference(), a, orders);
       EXPECT_EQ(want[0][0], want[1][0] + want[2][0]);
       EXPECT_EQ(want[0][1], want[1][1] + want[2][1]);
       EXPECT_EQ(want[3], (ChecksumSums{0, 0}));
       ForEachTarget([&](const std::string& target) {
-        EXPECT_EQ(SumsOf(*MakeBackend("cpu"), a, orders), want) << target;
-        EXPECT_EQ(SumsOf(*MakeBackend("cpu"), b, orders), want) << target;
+        EXPECT_EQ(SumsOf(*MakeTested(), a, orders), want) << target;
+        EXPECT_EQ(SumsOf(*MakeTested(), b, orders), want) << target;
       });
     }
   }
@@ -56,7 +56,7 @@ TEST(ChecksumTest, K33_EqualForEveryTargetPresetAndPiece) {
 
 TEST(ChecksumTest, K33_FindsWhatMoved) {
   const PagedKvLayout layout = CopyLayout();
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   const ChecksumOrder order{0, 0, 8};
   TestPool pool = FilledPool(layout, 2);
   const ChecksumSums good = SumsOf(*backend, pool, {&order, 1})[0];
@@ -92,9 +92,7 @@ TEST(ChecksumTest, BadOrdersAreRefused) {
   TestPool pool(CopyLayout(), 2);
   const auto argument = [&](ChecksumOrder order, size_t room) {
     ChecksumSums sums;
-    return MakeBackend("cpu")
-        ->ChecksumBlocks(pool.view(), 0, {&order, 1}, {&sums, room})
-        .argument();
+    return MakeTested()->ChecksumBlocks(pool.view(), 0, {&order, 1}, {&sums, room}).argument();
   };
   EXPECT_EQ(argument({2, 0, 8}, 1), "orders.block");
   EXPECT_EQ(argument({0, 0, 9}, 1), "orders.slot_end");

@@ -86,7 +86,7 @@ TEST(LimitsTest, K24_FixedSplitsAreBatchInvariant) {
   PlanOptions options;
   options.parts = 2;
   options.fixed_split = 2048;
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   CaseParams larger = params;
   for (int i = 0; i < 8; ++i) larger.sequences.push_back({700 + 1000 * i, 1});
   AttentionCase twelve(larger);
@@ -114,9 +114,9 @@ TEST(LimitsTest, K24_FixedSplitsAreBatchInvariant) {
 TEST(LimitsTest, SamePlanSameBitsOnAnyThreads) {
   CaseParams params = Small({{900, 20}, {3000, 1}, {17, 1}});
   AttentionCase test(params);
-  ASSERT_TRUE(test.Run(*MakeBackend("cpu", 1), Pieces(6)).ok());
+  ASSERT_TRUE(test.Run(*MakeTested(1), Pieces(6)).ok());
   const std::vector<std::byte> one = test.out();
-  ASSERT_TRUE(test.Run(*MakeBackend("cpu", 3), Pieces(6)).ok());
+  ASSERT_TRUE(test.Run(*MakeTested(3), Pieces(6)).ok());
   EXPECT_EQ(one, test.out());
 }
 
@@ -132,7 +132,7 @@ TEST(LimitsTest, K29_EmptyAndFullTables) {
 }
 
 std::string Argument(AttentionCase& test, const std::function<void(BlockTableView&)>& change) {
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   BlockTableView table = test.table();
   change(table);
   return backend->Plan(test.pool().view(), table, test.params(), {}).status().argument();
@@ -140,7 +140,7 @@ std::string Argument(AttentionCase& test, const std::function<void(BlockTableVie
 
 TEST(LimitsTest, K29_BadTablesAreRefused) {
   AttentionCase test(Small({{40, 1}, {33, 2}}));
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   ASSERT_TRUE(test.Run(*backend, {}).ok());
   EXPECT_EQ(Argument(test, [](BlockTableView& t) { t.columns = 2; }), "table.lens");
   EXPECT_EQ(Argument(test, [](BlockTableView& t) { t.row_stride = 2; }), "table.row_stride");
@@ -157,7 +157,7 @@ TEST(LimitsTest, K29_BadTablesAreRefused) {
 
 TEST(LimitsTest, K29_BadCallsAreRefusedBeforeAnyWrite) {
   AttentionCase test(Small({{40, 1}, {33, 2}}));
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   ASSERT_TRUE(test.Run(*backend, {}).ok());
   Result<AttentionPlan> plan = backend->Plan(test.pool().view(), test.table(), test.params(), {});
   ASSERT_TRUE(plan.ok());
@@ -188,7 +188,7 @@ TEST(LimitsTest, K29_BadCallsAreRefusedBeforeAnyWrite) {
 
 TEST(LimitsTest, K29_StalePlansAndSmallWorkspacesAreRefused) {
   AttentionCase test(Small({{400, 1}, {33, 2}}));
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   ASSERT_TRUE(test.Run(*backend, {}).ok());
   Result<AttentionPlan> plan =
       backend->Plan(test.pool().view(), test.table(), test.params(), Pieces(4));
@@ -204,7 +204,7 @@ TEST(LimitsTest, K29_StalePlansAndSmallWorkspacesAreRefused) {
 
 TEST(LimitsTest, K29_PoolsAndBackendsAreChecked) {
   AttentionCase test(Small({{40, 1}}));
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   ASSERT_TRUE(test.Run(*backend, {}).ok());
   const auto argument = [&](const std::function<void(KvPoolView&)>& change) {
     KvPoolView pool = test.pool().view();
@@ -213,7 +213,8 @@ TEST(LimitsTest, K29_PoolsAndBackendsAreChecked) {
   };
   EXPECT_EQ(argument([](KvPoolView& p) { p.base = nullptr; }), "pool.base");
   EXPECT_EQ(argument([](KvPoolView& p) { p.base += 8; }), "pool.base");
-  EXPECT_EQ(argument([](KvPoolView& p) { p.memory = MemoryKind::kDevice; }), "pool.memory");
+  const char* refused = TestedName() == "cpu" ? "pool.memory" : "";
+  EXPECT_EQ(argument([](KvPoolView& p) { p.memory = MemoryKind::kDevice; }), refused);
   EXPECT_EQ(argument([](KvPoolView& p) { p.num_blocks = 1 << 20; }), "pool_bytes");
   EXPECT_EQ(argument([](KvPoolView& p) { p.layout.head_stride += 16; }), "layout");
   EXPECT_EQ(CreateBackend("gpu", {}).status().argument(), "name");
@@ -272,7 +273,7 @@ TEST(LimitsTest, K30_LayerFirstTokenMajorAndPackedStrides) {
 TEST(LimitsTest, K31_ManyRows) {
   CaseParams params = Small(std::vector<SequenceShape>(2200, {5, 1}));
   params.q_heads = 32;
-  params.kv_heads = 32;
+  params.kv_heads = ForSlow(32, 32);
   params.extra_blocks = 1;
   AttentionCase(params).Check(/*sample=*/20, {Pieces(7)});
 }

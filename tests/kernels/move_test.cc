@@ -29,9 +29,9 @@ TEST(MoveTest, K26_WriteThenGatherRoundTrip) {
         const int32_t destination[] = {0, 1};
         std::vector<std::byte> dense(static_cast<size_t>(2 * layout.content_bytes()));
         std::vector<std::byte> want(dense.size());
-        const auto backend = MakeBackend("cpu", 1);
+        const auto backend = MakeTested(1);
         ASSERT_TRUE(backend->GatherBlocks(from.view(), source, dense).ok());
-        ASSERT_TRUE(MakeBackend("reference")->GatherBlocks(from.view(), source, want).ok());
+        ASSERT_TRUE(MakeReference()->GatherBlocks(from.view(), source, want).ok());
         ASSERT_EQ(dense, want);
         ASSERT_TRUE(backend->ScatterBlocks(to.view(), destination, dense).ok());
         ASSERT_EQ(to.Bytes(0), from.Bytes(2));
@@ -52,8 +52,8 @@ TEST(MoveTest, ScatterRefusesRepeatedBlocksAndWrongSizes) {
   std::vector<std::byte> dense(static_cast<size_t>(2 * layout.content_bytes()));
   const int32_t twice[] = {1, 1};
   const int32_t outside[] = {1, 4};
-  for (const char* name : {"cpu", "reference"}) {
-    const auto backend = MakeBackend(name);
+  for (const bool reference : {false, true}) {
+    const auto backend = reference ? MakeReference() : MakeTested();
     EXPECT_EQ(backend->ScatterBlocks(pool.view(), twice, dense).argument(), "ids");
     EXPECT_TRUE(backend->GatherBlocks(pool.view(), twice, dense).ok());
     EXPECT_EQ(backend->GatherBlocks(pool.view(), outside, dense).argument(), "ids");
@@ -64,9 +64,9 @@ TEST(MoveTest, ScatterRefusesRepeatedBlocksAndWrongSizes) {
 void CheckCopies(const PagedKvLayout& layout, int64_t blocks,
                  const std::vector<CopyOrder>& orders) {
   TestPool want = FilledPool(layout, blocks);
-  ASSERT_TRUE(MakeBackend("reference")->CopyBlocks(want.view(), orders).ok());
+  ASSERT_TRUE(MakeReference()->CopyBlocks(want.view(), orders).ok());
   TestPool got = FilledPool(layout, blocks);
-  ASSERT_TRUE(MakeBackend("cpu", 4)->CopyBlocks(got.view(), orders).ok());
+  ASSERT_TRUE(MakeTested(4)->CopyBlocks(got.view(), orders).ok());
   EXPECT_TRUE(SameBytes(want, got));
 }
 
@@ -83,7 +83,7 @@ TEST(CopyTest, K27_ChainsAndCyclesRunInListOrder) {
   const auto e = pool.Bytes(4);
   const std::vector<CopyOrder> orders = {{0, 1, 8}, {1, 2, 8}, {4, 5, 8}, {5, 4, 8}, {3, 3, 8}};
   EXPECT_EQ(cpu::CutIntoWaves(orders), (std::vector<size_t>{0, 1, 3, 5}));
-  ASSERT_TRUE(MakeBackend("cpu", 4)->CopyBlocks(pool.view(), orders).ok());
+  ASSERT_TRUE(MakeTested(4)->CopyBlocks(pool.view(), orders).ok());
   EXPECT_EQ(pool.Bytes(1), a);
   EXPECT_EQ(pool.Bytes(2), a);
   EXPECT_EQ(pool.Bytes(4), e);
@@ -116,7 +116,7 @@ TEST(CopyTest, K27_PartialCopiesTakeTheFirstTokens) {
   Random random(7);
   pool.FillBlock(0, random);
   const CopyOrder order{0, 1, 3};
-  ASSERT_TRUE(MakeBackend("cpu")->CopyBlocks(pool.view(), {&order, 1}).ok());
+  ASSERT_TRUE(MakeTested()->CopyBlocks(pool.view(), {&order, 1}).ok());
   const PagedKvLayout& l = pool.layout();
   for (int64_t slot = 0; slot < 8; ++slot) {
     const int64_t row = l.RowOffset(1, 1, 1, true, slot);
@@ -129,7 +129,7 @@ TEST(CopyTest, K27_PartialCopiesTakeTheFirstTokens) {
 TEST(CopyTest, K27_BadOrdersAreRefused) {
   TestPool pool(CopyLayout(), 2);
   const auto argument = [&](CopyOrder order) {
-    return MakeBackend("cpu")->CopyBlocks(pool.view(), {&order, 1}).argument();
+    return MakeTested()->CopyBlocks(pool.view(), {&order, 1}).argument();
   };
   EXPECT_EQ(argument({-1, 1, 8}), "orders.source");
   EXPECT_EQ(argument({0, 2, 8}), "orders.destination");
@@ -148,7 +148,7 @@ TEST(TransferTest, K28_OffloadAndOnboard) {
                       .preset = LayoutPreset::kBlkvh};
   TestPool device = FilledPool(layout, 512);
   TestPool host(Layout(params), 256);
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   Random random(8);
   const std::vector<int32_t> ids = ShuffledIds(512, random);
   std::vector<BlockPair> down, up;
@@ -171,8 +171,8 @@ TEST(TransferTest, K28_OffloadAndOnboard) {
 TEST(TransferTest, K28_OverlapsAreRefused) {
   TestPool device = FilledPool(CopyLayout(), 4);
   TestPool host(CopyLayout(), 4);
-  for (const char* name : {"cpu", "reference"}) {
-    const auto backend = MakeBackend(name);
+  for (const bool reference : {false, true}) {
+    const auto backend = reference ? MakeReference() : MakeTested();
     const BlockPair repeated[] = {{0, 1}, {2, 1}};
     EXPECT_EQ(backend->TransferBlocks(device.view(), host.view(), repeated).argument(),
               "pairs.destination");

@@ -55,9 +55,9 @@ void CheckWrite(const PagedKvLayout& layout, int64_t blocks, const Rows& rows,
   const TokenTargets to{targets.data(), static_cast<int64_t>(targets.size())};
   TestPool want(layout, blocks);
   WriteReport want_report;
-  ASSERT_TRUE(MakeBackend("reference")->WriteKv(want.view(), rows.view, to, &want_report).ok());
-  const auto backend = MakeBackend("cpu");
+  ASSERT_TRUE(MakeReference()->WriteKv(want.view(), rows.view, to, &want_report).ok());
   ForEachTarget([&](const std::string& target) {
+    const auto backend = MakeTested();
     TestPool got(layout, blocks);
     WriteReport report;
     const Status status = backend->WriteKv(got.view(), rows.view, to, &report);
@@ -96,7 +96,7 @@ TEST(WriteTest, K25_LargePool) {
     TestPool pool(layout, blocks, false);
     const std::vector<int64_t> targets = RandomTargets(pool, 42, random);
     const TokenTargets to{targets.data(), 42};
-    ASSERT_TRUE(MakeBackend("cpu")->WriteKv(pool.view(), rows.view, to, nullptr).ok());
+    ASSERT_TRUE(MakeTested()->WriteKv(pool.view(), rows.view, to, nullptr).ok());
     int64_t nonzero = 0;
     for (int64_t b = 0; b < blocks; ++b) {
       const auto* row = reinterpret_cast<const uint16_t*>(pool.view().base +
@@ -171,8 +171,8 @@ TEST(WriteTest, K25_BadTargetsAreRefused) {
   TestPool pool(layout, 8);
   const TestPool untouched(layout, 8);
   const Rows rows = MakeRows(layout, 3, DType::kF32, [&] { return random.Normal(); });
-  for (const char* name : {"cpu", "reference"}) {
-    const auto backend = MakeBackend(name);
+  for (const bool reference : {false, true}) {
+    const auto backend = reference ? MakeReference() : MakeTested();
     const auto argument = [&](std::vector<int64_t> slots) {
       return backend->WriteKv(pool.view(), rows.view, {slots.data(), 3}, nullptr).argument();
     };
@@ -206,13 +206,12 @@ TEST(WriteTest, K31_SeventyThousandTokens) {
   const std::vector<int32_t> ids = ShuffledIds(70000, random);
   const std::vector<int64_t> targets(ids.begin(), ids.end());
   WriteReport report;
-  const auto backend = MakeBackend("cpu");
+  const auto backend = MakeTested();
   ASSERT_TRUE(backend->WriteKv(pool.view(), rows.view, {targets.data(), 70000}, &report).ok());
   EXPECT_EQ(report.tokens_written, 70000);
   TestPool want(layout, 274, false);
-  ASSERT_TRUE(MakeBackend("reference")
-                  ->WriteKv(want.view(), rows.view, {targets.data(), 70000}, nullptr)
-                  .ok());
+  ASSERT_TRUE(
+      MakeReference()->WriteKv(want.view(), rows.view, {targets.data(), 70000}, nullptr).ok());
   EXPECT_TRUE(SameBytes(pool, want));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/kernels/testing/backends.h"
 #include "tests/kernels/testing/pool_fixture.h"
 
 namespace quire::kernels::testing {
@@ -134,11 +135,6 @@ class AttentionCase {
   std::vector<float> want_lse_;
   std::vector<bool> wanted_;  // per query row
 };
-
-// Runs body once per Highway target that was compiled and this machine has.
-void ForEachTarget(const std::function<void(const std::string& name)>& body);
-
-std::unique_ptr<Backend> MakeBackend(const char* name, int threads = 2);
 
 }  // namespace quire::kernels::testing
 

@@ -1,0 +1,7 @@
+#include "kernels/cuda/attend_dim.cuh"
+
+namespace quire::kernels::QUIRE_SIMT {
+
+template void LaunchAttention<96>(Job&, bool, int64_t, const AttentionArgs&);
+
+}  // namespace quire::kernels::QUIRE_SIMT
