@@ -51,6 +51,7 @@ EngineOptions MakeOptions(const ModelRunOptions& run_options, Choices& choices) 
   if (run_options.windows && choices.OneIn(3)) {
     options.window_slack_tokens = choices.Next(2 * options.block_tokens);
   }
+  if (run_options.watermark) options.watermark = 0.05 * choices.Between(1, 6);
   options.block_bytes = 64;
   options.retry_interval = std::chrono::milliseconds(1);
   options.stream_grace = std::chrono::hours(1);
@@ -76,7 +77,7 @@ ModelRun::ModelRun(const ModelRunOptions& run_options, Choices& choices)
   text << "blocks " << options_.block_count << " block_tokens " << options_.block_tokens
        << " max_sequence_tokens " << options_.max_sequence_tokens << " windows of groups";
   for (const GroupSpec& group : options_.groups) text << " " << group.window_tokens;
-  text << " slack " << options_.window_slack_tokens;
+  text << " slack " << options_.window_slack_tokens << " watermark " << options_.watermark;
   Log(text.str());
   for (uint32_t i = choices.Between(1, 3); i > 0; --i) {
     Player& player = players_.emplace_back();

@@ -25,6 +25,8 @@ struct ModelRunOptions {
   uint32_t groups = 1;
   // All groups but the first may have windows.
   bool windows = false;
+  // Begins must leave a share of the pool.
+  bool watermark = false;
 };
 
 class ModelRun {

@@ -133,10 +133,15 @@ Error NaiveEngine::Refusal(const Need& need, uint64_t birth) const {
     if (!need.taken.contains(block)) ++evictable;
   }
   const std::optional<uint64_t> waiter = OldestWaiter();
-  const bool must_wait = waiter.has_value() && *waiter < birth;
-  if (need.blocks == 0 && need.taken.empty()) return {};
-  const bool short_of_blocks = need.blocks > free + evictable;
-  if (!must_wait && !short_of_blocks) return {};
+  const bool takes = need.blocks > 0 || !need.taken.empty();
+  const bool must_wait = takes && waiter.has_value() && *waiter < birth;
+  const bool short_of_blocks = takes && need.blocks > free + evictable;
+  // A begin leaves this many while others run.
+  const auto kept =
+      static_cast<size_t>(options_.watermark * static_cast<double>(pool_.block_count));
+  const bool too_low =
+      birth == kNotBorn && !pool_.sequences.empty() && free + evictable < need.blocks + kept;
+  if (!must_wait && !short_of_blocks && !too_low) return {};
   Error error = MakeError(Reason::kPoolExhausted, "",
                           {{"needed", need.blocks},
                            {"free", free},

@@ -3,7 +3,7 @@
 // Every run prints its seed and the line that repeats it; a difference is printed at once, then the
 // shortest sequence of calls found that shows it:
 //   property_test --gtest_filter=*Given* --seed=S [--operations=N] [--groups=G] [--blocks=B]
-//   [--windows=1]
+//       [--windows=1] [--watermark=1]
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -32,6 +32,7 @@ struct Flags {
   uint32_t groups = 1;
   uint32_t blocks = 40;
   bool windows = false;
+  bool watermark = false;
 };
 
 Flags flags;
@@ -40,7 +41,8 @@ std::string RepeatLine(uint64_t seed, uint64_t operations, const ModelRunOptions
   std::ostringstream text;
   text << "repeat: property_test --gtest_filter=*Given* --seed=" << seed
        << " --operations=" << operations << " --groups=" << options.groups
-       << " --blocks=" << options.max_blocks << (options.windows ? " --windows=1" : "");
+       << " --blocks=" << options.max_blocks << (options.windows ? " --windows=1" : "")
+       << (options.watermark ? " --watermark=1" : "");
   return text.str();
 }
 
@@ -91,6 +93,12 @@ TEST(PropertyTest, WindowsPassEverySelfCheck) {
   for (uint64_t seed = 151; seed < 155; ++seed) CheckAgainstModel(seed, 3000, options);
 }
 
+TEST(PropertyTest, WatermarksPassEverySelfCheck) {
+  ModelRunOptions options;
+  options.watermark = true;
+  for (uint64_t seed = 161; seed < 165; ++seed) CheckAgainstModel(seed, 3000, options);
+}
+
 TEST(PropertyTest, LargerPoolsPassEverySelfCheck) {
   ModelRunOptions options;
   options.max_blocks = 200;
@@ -132,6 +140,7 @@ TEST(PropertyTest, GivenSeedAgreesWithTheModel) {
   options.groups = flags.groups;
   options.max_blocks = flags.blocks;
   options.windows = flags.windows;
+  options.watermark = flags.watermark;
   options.audit_interval = 8;
   const uint64_t operations = flags.seed == 0 ? kCallsPerEngine : kFullOperations;
   CheckAgainstModel(flags.seed == 0 ? 301 : flags.seed,
@@ -151,6 +160,7 @@ void ParseFlags(int argc, char** argv) {
     if (name == "--groups") flags.groups = static_cast<uint32_t>(value);
     if (name == "--blocks") flags.blocks = static_cast<uint32_t>(value);
     if (name == "--windows") flags.windows = value != 0;
+    if (name == "--watermark") flags.watermark = value != 0;
   }
 }
 
