@@ -42,11 +42,13 @@ Error EngineCore::ValidateBegin(const BeginOp& op) const {
   return {};
 }
 
-// Blocks of the hit that would otherwise be available.
+// Blocks of the hit that would otherwise be available, or back what is promised to another worker.
 uint64_t EngineCore::CountIdleHits(const Hit& hit) const {
   uint64_t idle = 0;
   const auto count = [&](BlockId block) {
-    idle += block != kNoBlock && pool_.AvailableTo(block, worker_->slot);
+    if (block == kNoBlock || pool_.Get(block).place == Place::kNone) return;
+    const WorkerSlot fenced_by = pool_.Get(block).place_worker;
+    idle += pool_.AvailableTo(block, worker_->slot) || workers_[fenced_by]->claimed > 0;
   };
   VisitHitBlocks(hit, worker_->slot, [&](uint32_t, uint32_t, BlockId block) { count(block); });
   for (uint32_t group = 0; hit.source != kNoNode && group < groups(); ++group) {
@@ -187,7 +189,7 @@ Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {
   sequence.length = sequence.reserved = plan.length;
   sequence.given = static_cast<uint32_t>(op.tokens.size());
   sequence.sealed = plan.hit.whole_blocks;
-  sequence.node = plan.hit.path.empty() ? sequence.root : plan.hit.path.back();
+  StandOn(sequence, plan.hit.path.empty() ? sequence.root : plan.hit.path.back());
   sequence.publishes = worker_->map_memory || options_.memory == PoolMemoryKind::kWorker;
   sequence.touched_step = step_;
   sequence.length_before_step = sequence.committed;

@@ -61,7 +61,7 @@ void EngineCore::SealNext(Sequence& sequence) {
   } else {
     AddSealed(sequence, node, new_node);
   }
-  sequence.node = node;
+  StandOn(sequence, node);
   ++sequence.sealed;
   if (new_node) GuardVariants(tree_.Get(node).parent);
   if (has_windows_ && new_node) {
@@ -118,6 +118,7 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
     record.Set(kVariantFlag, !in_node);
     if (in_node) {
       tree_.SetBlock(node, group, own);
+      LeafChanged(node);
       BlockPlaced(node, group);
     } else {
       const NodeVariant* before = tree_.VariantOf(node, sequence.worker);
@@ -192,6 +193,7 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
   record.Set(kPendingFlag | kVariantFlag, false);
   if (existing == kNoBlock) {
     tree_.SetBlock(node, group, block);
+    if (has_windows_) LeafChanged(node);
     BlockPlaced(node, group);
     pool_.Settle(block);
     WantChecksum(block);

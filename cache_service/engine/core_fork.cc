@@ -104,7 +104,7 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, std::span<con
   tree_.UseRoot(child.root);
   child.committed = child.length = child.reserved = child.given = parent.committed;
   child.sealed = parent.sealed;
-  child.node = parent.node;
+  StandOn(child, parent.node);
   child.publishes = parent.publishes;
   child.touched_step = step_;
   child.length_before_step = child.length;

@@ -1,6 +1,8 @@
 // Growth: advance, extend, look-ahead, and who may take a block (P5, P9, P10).
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -168,6 +170,8 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
       return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
                        {{"limit", options_.max_table_entries_per_worker}});
     }
+    // It may have come free meanwhile.
+    if (sequence.claim != nullptr) UpdateClaim(sequence.claim);
     const bool claimed = sequence.claim != nullptr && slots <= sequence.claim->reserve_tokens &&
                          needed <= sequence.claim->remaining;
     const Sequence* waiter = claimed ? nullptr : OldestWaiter(sequence.serial);
@@ -261,6 +265,8 @@ BlockId EngineCore::TakeBlock(uint32_t group) {
   const bool only_own = open <= ClaimedElsewhere();
   BlockId block = pool_.TakeFree(worker_->slot, only_own);
   if (block == kNoBlock) block = EvictOne(only_own);
+  // Only if a promise to others moved within the operation.
+  if (block == kNoBlock) block = pool_.TakeFree(worker_->slot, false);
   pool_.Mut(block).group = static_cast<uint8_t>(group);
   ++counters_.blocks_allocated;
   return block;
@@ -284,18 +290,43 @@ bool EngineCore::EvictPlainTip(BlockId victim) {
   return true;
 }
 
-BlockId EngineCore::EvictOne(bool only_own) {
+// The first block of the eviction order that nothing resident needs, or kNoBlock.
+BlockId EngineCore::NextVictim(bool only_own) {
   BlockId victim = pool_.FirstVictim(worker_->slot, only_own);
-  if (EvictPlainTip(victim)) return victim;
-  while (IsNeeded(victim)) {
+  while (victim != kNoBlock && IsNeeded(victim)) {
     pool_.Park(victim);
     victim = pool_.FirstVictim(worker_->slot, only_own);
   }
+  return victim;
+}
+
+BlockId EngineCore::EvictOne(bool only_own) {
+  const BlockId first = pool_.FirstVictim(worker_->slot, only_own);
+  if (first != kNoBlock && EvictPlainTip(first)) return first;
+  BlockId victim = NextVictim(only_own);
+  // The worker's own blocks may lie above blocks that are promised to others: these become free.
+  while (victim == kNoBlock && FreeOpenVictim()) victim = NextVictim(only_own);
+  if (victim == kNoBlock) return victim;
   CountEviction(pool_.Get(victim), pool_.Get(victim).Has(kDeadFlag) ? EvictionReason::kDead
                                                                     : EvictionReason::kCapacity);
   EvictBlock(victim);
   pool_.TakeEvicted(victim);
   return victim;
+}
+
+// Takes the content out of one block that is open to all; false if there is none.
+bool EngineCore::FreeOpenVictim() {
+  const BlockId victim = NextVictim(false);
+  if (victim == kNoBlock) return false;
+  if (pool_.Get(victim).Has(kDeadFlag)) {
+    CountEviction(pool_.Get(victim), EvictionReason::kDead);
+    pool_.ForgetDead(victim);
+  } else {
+    CountEviction(pool_.Get(victim), EvictionReason::kCapacity);
+    EvictBlock(victim);
+    pool_.Settle(victim);
+  }
+  return true;
 }
 
 // The oldest sequence that waits for a block and began before `before_serial`.
@@ -365,13 +396,44 @@ void EngineCore::UpdateClaim(const std::shared_ptr<Claim>& claim) {
     }
     remaining += claim->blocks_per_sequence - std::min(claim->blocks_per_sequence, held);
   }
-  journal_.Save(claimed_);
   WorkerState& worker = *workers_[claim->worker];
+  // What a member let go is promised again only as far as it came free: others may hold it.
+  const bool runs = worker_ == &worker;
+  remaining = std::min(remaining, runs ? Headroom(claim.get()) : claim->remaining);
+  journal_.Save(claimed_);
   journal_.Save(worker.claimed);
   journal_.Save(claim->remaining);
   claimed_ += remaining - claim->remaining;
   worker.claimed += remaining - claim->remaining;
   claim->remaining = remaining;
+}
+
+// Blocks may go out of everybody's reach for a while, behind the fences of several workers. Then
+// the youngest claims promise less, until their sequences' next operations.
+void EngineCore::FitClaims() {
+  if (claimed_ == 0) return;
+  uint64_t available = pool_.OpenFree() + pool_.OpenEvictable();
+  std::map<uint64_t, Claim*, std::greater<>> claims;
+  for (const auto& worker : workers_) {
+    if (worker == nullptr) continue;
+    available += pool_.OwnFree(worker->slot) + pool_.OwnEvictable(worker->slot);
+  }
+  if (claimed_ <= available) return;
+  for (const auto& worker : workers_) {
+    if (worker == nullptr || worker->claimed == 0) continue;
+    for (const auto& [handle, sequence] : worker->sequences) {
+      Claim* claim = sequence->claim.get();
+      if (claim != nullptr) claims[claim->members.front()->serial] = claim;
+    }
+  }
+  uint64_t excess = claimed_ - available;
+  for (const auto& [serial, claim] : claims) {
+    const uint64_t less = std::min(excess, claim->remaining);
+    claim->remaining -= less;
+    workers_[claim->worker]->claimed -= less;
+    claimed_ -= less;
+    excess -= less;
+  }
 }
 
 void EngineCore::LeaveClaim(Sequence& sequence) {

@@ -139,6 +139,7 @@ absl::StatusOr<RenewResult> EngineCore::Renew(const RenewParams& params) {
     worker.answers.pop_front();
   }
   Complete(worker, completed);
+  FitClaims();
   return RenewResult{worker.lease_duration, worker.last_step + 1, draining_};
 }
 
@@ -226,6 +227,7 @@ void EngineCore::EndLease(WorkerState& worker) {
   workers_[slot].reset();
   if (options_.memory == PoolMemoryKind::kWorker) Flush();
   CheckQuarantines();
+  FitClaims();
 }
 
 std::vector<Sequence*> EngineCore::BySerial(const WorkerState& worker) {

@@ -110,9 +110,11 @@ void EngineCore::Shorten(Sequence& sequence, uint32_t length) {
   } else {
     sequence.tokens.resize(length - sequence.token_base);
   }
+  NodeId end = sequence.node;
   for (; sequence.sealed > sealed; --sequence.sealed) {
-    if (sequence.node != kNoNode) sequence.node = tree_.Get(sequence.node).parent;
+    if (end != kNoNode) end = tree_.Get(end).parent;
   }
+  StandOn(sequence, end);
   for (uint32_t& start : sequence.window_start) start = std::min(start, BlocksFor(length));
   CutDigests(sequence, length);
   sequence.length = sequence.reserved = sequence.given = length;
@@ -219,9 +221,12 @@ void EngineCore::EndSequence(Sequence& sequence, bool drop) {
   ReleaseTable(sequence, 0);
   while (node != kNoNode && !tree_.IsRoot(node)) {
     const NodeId parent = tree_.Get(node).parent;
-    if (!DropNode(node, sequence)) break;
+    StandOn(sequence, parent);
+    // Without blocks it went when nobody stood on it any more.
+    if (tree_.Get(node).in_use && !DropNode(node, sequence)) break;
     node = parent;
   }
+  StandOn(sequence, kNoNode);
   LeaveClaim(sequence);
   tree_.ReleaseRoot(sequence.root);
   journal_.Save(live_sequences_);

@@ -45,6 +45,12 @@ void EngineCore::RemoveNode(NodeId node) {
     GuardVariants(node);
     return;
   }
+  // Below it may be what only sequences keep.
+  if (standing_.contains(node) || tree_.Get(node).child_count > 0) {
+    tree_.SetOwner(node, kNoWorker, 0);
+    LeafChanged(node);
+    return;
+  }
   ForgetLeaf(node);
   tree_.Remove(node);
   RemoveGhosts(parent);
@@ -78,11 +84,7 @@ void EngineCore::DropPartialVariants(NodeId node) {
 void EngineCore::RemoveGhosts(NodeId node) {
   while (node != kNoNode && tree_.Get(node).in_use && !tree_.IsRoot(node)) {
     if (tree_.Get(node).child_count > 0) return;
-    bool resident = tree_.Get(node).has_variants;
-    for (uint32_t group = 0; group < groups(); ++group) {
-      resident = resident || tree_.BlockOf(node, group) != kNoBlock;
-    }
-    if (resident) break;
+    if (HasBlocks(node) || standing_.contains(node)) break;
     const NodeId parent = tree_.Get(node).parent;
     ForgetLeaf(node);
     tree_.Remove(node);
@@ -148,7 +150,10 @@ void EngineCore::TaintSequences(const absl::flat_hash_set<NodeId>& removed) {
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;
     for (auto& [handle, sequence] : worker->sequences) {
-      if (!sequence->publishes) continue;
+      if (!sequence->publishes) {
+        if (removed.contains(sequence->node)) LeavePath(*sequence);
+        continue;
+      }
       // A sequence cut back into a sealed block holds it, though its path ends before.
       const std::vector<BlockId>& table = sequence->tables[0];
       const bool holds_tail = table.size() > sequence->sealed &&
@@ -157,7 +162,7 @@ void EngineCore::TaintSequences(const absl::flat_hash_set<NodeId>& removed) {
       if (!holds_tail && !removed.contains(sequence->node)) continue;
       SaveSequence(*sequence);
       sequence->publishes = false;
-      sequence->node = kNoNode;
+      LeavePath(*sequence);
     }
   }
 }
@@ -210,7 +215,7 @@ uint64_t EngineCore::Flush() {
     if (worker == nullptr) continue;
     for (auto& [handle, sequence] : worker->sequences) {
       sequence->publishes = false;
-      sequence->node = kNoNode;
+      LeavePath(*sequence);
     }
   }
   return blocks;

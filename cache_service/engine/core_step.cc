@@ -109,6 +109,7 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepPar
   FlushUnreported(worker);
   Complete(worker, params.completed_step);
   RunOperations(params);
+  FitClaims();
   result->pool = CountsFor(worker);
   result->notices = std::exchange(worker.notices, {});
   out_ = nullptr;
@@ -142,6 +143,7 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::RepeatStep(const S
   worker.deadline = AddSaturating(now_, worker.lease_duration);
   worker.applied_step = std::max(worker.applied_step, params.applied_step);
   Complete(worker, params.completed_step);
+  FitClaims();
   ++counters_.steps_repeated;
   return result;
 }

@@ -5,6 +5,8 @@
 // closed (held, fenced or pending) and has no closed child. For the worker that fences such a node
 // itself this is stricter than needed, until its step is complete. Both numbers are kept per node
 // and group.
+#include <utility>
+
 #include "cache_service/engine/engine_core.h"
 
 namespace quire {
@@ -20,6 +22,8 @@ uint64_t ProtectionKey(NodeId node, uint32_t group) { return uint64_t{node} << 1
 bool EngineCore::Closed(NodeId node) const {
   // A variant stands in when the node's own blocks go.
   if (tree_.Get(node).has_variants) return true;
+  // A path may lose blocks above one that stays.
+  if (only_windows_ && closed_children_.contains(node)) return true;
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block != kNoBlock && (only_windows_ || group == full_group_)) {
@@ -39,27 +43,67 @@ void EngineCore::OnClosedChanged(const Block& block, bool) {
   if (has_windows_) SetClosed(block.node, Closed(block.node));
 }
 
-// Its parent counts it.
+// Its parent counts it, and without full attention may be closed by that itself.
 void EngineCore::SetClosed(NodeId node, bool closed) {
-  if (closed_nodes_.contains(node) == closed) return;
-  journal_.OnRollback([this, node, closed] {
-    closed ? void(closed_nodes_.erase(node)) : void(closed_nodes_.insert(node));
-  });
-  closed ? void(closed_nodes_.insert(node)) : void(closed_nodes_.erase(node));
-  const NodeId parent = tree_.Get(node).parent;
-  const uint32_t delta = closed ? 1u : ~0u;
-  journal_.OnRollback([this, parent, delta] { closed_children_[parent] -= delta; });
-  uint32_t& count = closed_children_[parent];
-  count += delta;
-  if (count == 0) closed_children_.erase(parent);
-  LeafChanged(node);
-  LeafChanged(parent);
+  while (closed_nodes_.contains(node) != closed) {
+    journal_.OnRollback([this, node, closed] {
+      closed ? void(closed_nodes_.erase(node)) : void(closed_nodes_.insert(node));
+    });
+    closed ? void(closed_nodes_.insert(node)) : void(closed_nodes_.erase(node));
+    const NodeId parent = tree_.Get(node).parent;
+    const uint32_t delta = closed ? 1u : ~0u;
+    journal_.OnRollback([this, parent, delta] { AddClosedChildren(parent, 0 - delta); });
+    AddClosedChildren(parent, delta);
+    LeafChanged(node);
+    LeafChanged(parent);
+    if (!only_windows_ || tree_.IsRoot(parent)) return;
+    node = parent;
+    closed = Closed(node);
+  }
+}
+
+void EngineCore::AddClosedChildren(NodeId node, uint32_t delta) {
+  if ((closed_children_[node] += delta) == 0) closed_children_.erase(node);
+}
+
+bool EngineCore::HasBlocks(NodeId node) const {
+  if (tree_.Get(node).has_variants) return true;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    if (tree_.BlockOf(node, group) != kNoBlock) return true;
+  }
+  return false;
+}
+
+// A node that only a sequence keeps is no hit and needs no window.
+bool EngineCore::IsLeaf(NodeId node) const {
+  return tree_.Get(node).child_count == 0 && (!only_windows_ || HasBlocks(node));
+}
+
+// Where no group sees everything, a path may lose all its blocks while a sequence will add to it.
+void EngineCore::StandOn(Sequence& sequence, NodeId node) {
+  const NodeId before = sequence.node;
+  if (before == node) return;
+  LeavePath(sequence);
+  sequence.node = node;
+  if (!only_windows_) return;
+  if (node != kNoNode) CountStanding(node, 1);
+  if (before != kNoNode && !standing_.contains(before)) RemoveGhosts(before);
+}
+
+void EngineCore::LeavePath(Sequence& sequence) {
+  const NodeId before = std::exchange(sequence.node, kNoNode);
+  if (only_windows_ && before != kNoNode) CountStanding(before, ~0u);
+}
+
+void EngineCore::CountStanding(NodeId node, uint32_t delta) {
+  journal_.OnRollback([this, node, delta] { CountStanding(node, 0 - delta); });
+  if ((standing_[node] += delta) == 0) standing_.erase(node);
 }
 
 void EngineCore::LeafChanged(NodeId node) {
   if (tree_.IsRoot(node)) return;
-  const bool leaf = tree_.Get(node).child_count == 0;
-  SetLeafState(node, static_cast<uint8_t>((leaf ? kIsLeaf : 0) | (StaysAsLeaf(node) ? kStays : 0)));
+  SetLeafState(
+      node, static_cast<uint8_t>((IsLeaf(node) ? kIsLeaf : 0) | (StaysAsLeaf(node) ? kStays : 0)));
 }
 
 // The node goes: it protects nothing any more.

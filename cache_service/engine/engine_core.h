@@ -223,11 +223,14 @@ class EngineCore : private BlockingListener {
   void RemoveWaiter(const Sequence& sequence);
   Error ShortageError(const Shortage& shortage) const;
   BlockId TakeBlock(uint32_t group);
+  BlockId NextVictim(bool only_own);
   BlockId EvictOne(bool only_own);
   bool EvictPlainTip(BlockId victim);
+  bool FreeOpenVictim();
   bool IsNeeded(BlockId block) const;
   void UpdateClaim(const std::shared_ptr<Claim>& claim);
   void LeaveClaim(Sequence& sequence);
+  void FitClaims();
 
   // --- core_commit.cc ---
   Error Commit(const CommitOp& op);
@@ -260,6 +263,14 @@ class EngineCore : private BlockingListener {
   bool StaysAsLeaf(NodeId node) const;
   bool Closed(NodeId node) const;
   void SetClosed(NodeId node, bool closed);
+  void AddClosedChildren(NodeId node, uint32_t delta);
+  bool HasBlocks(NodeId node) const;
+  bool IsLeaf(NodeId node) const;
+  // The sequence's path ends at `node` from now on.
+  void StandOn(Sequence& sequence, NodeId node);
+  // Its path is gone.
+  void LeavePath(Sequence& sequence);
+  void CountStanding(NodeId node, uint32_t delta);
   // A block was put into the tree as the one of its node and group.
   void BlockPlaced(NodeId node, uint32_t group);
 
@@ -389,6 +400,8 @@ class EngineCore : private BlockingListener {
 
   absl::flat_hash_map<uint64_t, Protection> protection_;
   absl::flat_hash_map<NodeId, uint8_t> leaf_state_;
+  // Sequences whose path ends at a node (only kept where no group sees everything).
+  absl::flat_hash_map<NodeId, uint32_t> standing_;
   // Nodes whose blockers became none or some, waiting to be looked at: a chain may be long.
   std::vector<NodeId> blocking_queue_;
   bool blocking_runs_ = false;

@@ -332,7 +332,7 @@ void InvariantChecker::CheckProtection() {
   for (NodeId node = 1; node < tree.end(); ++node) {
     if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;
     const auto found = core_.leaf_state_.find(node);
-    const bool leaf = tree.Get(node).child_count == 0;
+    const bool leaf = core_.IsLeaf(node);
     const bool held = core_.StaysAsLeaf(node);
     const int expected = int{leaf} + 2 * int{held};
     const int recorded = found == core_.leaf_state_.end() ? 0 : found->second;

@@ -233,10 +233,12 @@ void Client::CheckReason(const SentOp& op, StepNumber step, const OperationFailu
           ") fails: ", failure.error.message);
 }
 
-// Growth inside a claim cannot fail (P10).
+// Growth inside a claim cannot fail (P10). What was cut back and what waits for other workers'
+// completion is not held against it.
 void Client::CheckClaim(const SentOp& op, const OperationFailure& failure) {
   const Sequence& sequence = *op.sequence;
-  if (sequence.claim == nullptr || !Exists(sequence)) return;
+  if (sequence.claim == nullptr || sequence.claim->cut || !Exists(sequence)) return;
+  if (failure.error.Detail("fenced") != "0") return;
   const auto full = [](const GroupSpec& group) { return !group.is_window(); };
   const std::vector<GroupSpec>& groups = shared_.plan.engine.groups;
   if (!std::all_of(groups.begin(), groups.end(), full)) return;

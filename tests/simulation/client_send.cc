@@ -299,6 +299,7 @@ void Client::AddTruncate(const SequencePtr& sequence) {
     sequence->old_text = sequence->text;
     sequence->old_launched = sequence->launched;
   }
+  if (sequence->claim != nullptr) sequence->claim->cut = true;
   Add(OpKind::kTruncate, sequence, TruncateOp{sequence->handle, sent.length, length}).amount =
       length;
   sent.Truncate(making_->number, length);

@@ -24,6 +24,8 @@ inline constexpr std::array kFaults = {
     NamedFault{"start-unchecked", Fault::kStartUnchecked},
     NamedFault{"quarantine-by-time", Fault::kQuarantineByTime},
     NamedFault{"copies-not-quarantined", Fault::kCopiesNotQuarantined},
+    NamedFault{"window-exit-by-length", Fault::kWindowExitByLength},
+    NamedFault{"claim-not-counted", Fault::kClaimNotCounted},
     NamedFault{"fork-drops-ahead", Fault::kForkDropsAhead},
 };
 

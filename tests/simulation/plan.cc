@@ -11,7 +11,21 @@ namespace {
 using std::chrono::milliseconds;
 
 std::vector<GroupSpec> DrawGroups(Random& random) {
-  return std::vector<GroupSpec>(random.OneIn(5) ? 2 : 1);
+  const auto window = [&] { return random.Between(2, 24); };
+  switch (random.Below(10)) {
+    case 0:
+    case 1:
+    case 2:
+      return {{0, {}}, {window(), {}}};
+    case 3:
+      return {{window(), {}}, {0, {}}, {window(), {}}};
+    case 4:
+      return {{window(), {}}};
+    case 5:
+      return {{0, {}}, {0, {}}};
+    default:
+      return {{0, {}}};
+  }
 }
 
 uint64_t BlocksOfLongest(const EngineOptions& options) {
@@ -72,7 +86,7 @@ Plan DrawPlan(uint64_t seed) {
   plan.lease_margin = plan.lease / 5;
   plan.families = random.Between(1, 5);
   plan.name_spaces = random.OneIn(3) ? random.Between(2, 4) : 1;
-  plan.claims = 0;
+  plan.claims = random.OneIn(3) ? random.Between(1, 6) : 0;
   plan.engine = DrawEngine(random, plan);
   for (uint32_t i = random.Between(1, 4); i > 0; --i) {
     plan.workers.push_back(DrawWorker(random, plan, i));

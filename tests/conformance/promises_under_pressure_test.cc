@@ -1,0 +1,98 @@
+// Blocks that only seem to be there: behind held leaves, above promised blocks, in other tables.
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/support/scenario.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr SequenceHandle kA = 1;
+constexpr SequenceHandle kB = 2;
+constexpr SequenceHandle kC = 3;
+
+// The last use of a truncated table may be in the slack of its window, where blocks may be missing.
+TEST(PromisesUnderPressure, ATruncateAfterAFlushTakesNoSlackBack) {
+  EngineOptions options = PoolOfWindows(2, 40, {0, 4}, 40);
+  options.window_slack_tokens = 4;
+  FacadeStory story(options);
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 12));
+  ASSERT_EQ(w.Table(kA, 1)[1], kNoBlock);
+  story.engine().Flush();
+  w.Truncate(kA, 9);
+  EXPECT_EQ(w.Table(kA, 1)[1], kNoBlock);
+  w.ExpectConsistent();
+  story.ExpectSound();
+}
+
+TEST(PromisesUnderPressure, AWindowBlockBehindAHeldLeafIsNotEvictable) {
+  // A's first window block has left its table, but whoever finds A's first block needs it.
+  FacadeStory story(PoolOfWindows(4, 5, {0, 3}, 8));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 7));
+  ASSERT_EQ(w.Table(kA, 1)[0], kNoBlock);
+  const Error refused = w.BeginError(kB, Text(2, 1));
+  EXPECT_EQ(refused.reason, Reason::kPoolExhausted);
+  EXPECT_EQ(refused.Detail("evictable"), "0");
+  story.ExpectSound();
+  w.Finish(kA);
+  w.Begin(kB, Text(2, 1));
+  story.ExpectSound();
+}
+
+TEST(PromisesUnderPressure, APathOutlivesItsBlocksWhileASequenceStandsOnIt) {
+  // No group sees everything: all blocks of A's path may have left the window and been evicted.
+  FacadeStory story(PoolOfWindows(4, 3, {3}, 16));
+  Worker& w = story.Attach("w");
+  w.Begin(kA, Text(1, 12), {.allocate_tokens = 7});
+  w.Commit(kA, 7);
+  w.Begin(kB, Text(2, 8));
+  w.Finish(kB);
+  story.ExpectSound();
+  w.Extend(kA, 9);
+  w.Commit(kA, 9);
+  story.ExpectSound();
+  EXPECT_EQ(story.Peek(Join(Text(1, 8), Text(3, 1))), 8u);
+  w.Finish(kA, /*drop=*/true);
+  story.ExpectSound();
+  story.engine().Flush();
+  EXPECT_EQ(story.Blocks().free, 3u);
+}
+
+TEST(PromisesUnderPressure, AClaimTakesBackOnlyWhatComesFree) {
+  FacadeStory story(Pool(4, 10));
+  Worker& w = story.Attach("w");
+  Worker& v = story.Attach("v");
+  w.Prompt(kA, Text(1, 16), {.reserve_tokens = 32});
+  v.Begin(kB, Join(Text(1, 16), Text(2, 1)));
+  // B goes on holding all that A lets go.
+  w.Truncate(kA, 0);
+  story.ExpectSound();
+  EXPECT_EQ(v.BeginError(kC, Text(3, 1)).reason, Reason::kPoolExhausted);
+  v.Finish(kB);
+  w.Extend(kA, 32);
+  story.ExpectSound();
+}
+
+TEST(PromisesUnderPressure, OwnBlocksAbovePromisedOnesCanBeTaken) {
+  FacadeStory story(Pool(4, 6));
+  Worker& w = story.Attach("w");
+  Worker& v = story.Attach("v");
+  w.Prompt(kA, Text(1, 8));
+  w.Begin(kB, Join(Text(1, 4), Text(2, 1)));
+  w.Finish(kA);
+  // All that is open to everybody, the second block of A's prompt too, is promised to v.
+  v.Begin(kA, Text(3, 1), {.reserve_tokens = 16});
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 3u);
+  // The blocks that B lets go serve w at once; the first block of the prompt is one of them.
+  w.Must(Batch().Finish(kB).Begin(kC, Text(4, 8)));
+  EXPECT_EQ(w.Held(kC), 2u);
+  story.ExpectSound();
+  v.Extend(kA, 16);
+  EXPECT_EQ(v.Held(kA), 4u);
+  story.ExpectSound();
+}
+
+}  // namespace
+}  // namespace quire::testing
