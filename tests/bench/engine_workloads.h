@@ -13,6 +13,8 @@ void BenchEviction(Report& report, bool small);
 void BenchRetention(Report& report, bool small);
 void BenchDecode(Report& report, bool small);
 void BenchPoolSize(Report& report, bool small);
+void BenchFootprint(Report& report, bool small);
+void BenchTrace(Report& report, bool small);
 void BenchSoak(Report& report, bool small);
 
 }  // namespace quire::bench

@@ -13,8 +13,8 @@
 
 ABSL_FLAG(bool, all, false, "Run every workload");
 ABSL_FLAG(std::string, workload, "",
-          "Run one: prompts, family, eviction, retention, decode, start, soak, socket_decode, "
-          "socket_begin, workers, look_ahead");
+          "Run one: prompts, family, eviction, retention, decode, start, footprint, trace, soak, "
+          "socket_decode, socket_begin, workers, look_ahead");
 ABSL_FLAG(bool, smoke, false, "Small sizes, to see that everything runs; goals do not count");
 ABSL_FLAG(std::string, json, "", "Also write the results to this file");
 ABSL_FLAG(std::string, echo_server, "", "Only serve the echo on this Unix socket, until SIGTERM");
@@ -33,6 +33,8 @@ constexpr Workload kWorkloads[] = {
     {"retention", quire::bench::BenchRetention},
     {"decode", quire::bench::BenchDecode},
     {"start", quire::bench::BenchPoolSize},
+    {"footprint", quire::bench::BenchFootprint},
+    {"trace", quire::bench::BenchTrace},
     {"soak", quire::bench::BenchSoak},
     {"socket_decode", quire::bench::BenchSocketDecode},
     {"socket_begin", quire::bench::BenchSocketBegin},
