@@ -1,9 +1,9 @@
 // What the engine's tables need per block when every block holds content.
 #include <malloc.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <numeric>
+#include <string>
 
 #include "cache_service/base/clock.h"
 #include "tests/bench/bench_worker.h"
@@ -12,12 +12,14 @@
 namespace quire::bench {
 namespace {
 
-double ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  double size = 0;
-  double resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+// Memory of its own, without the program's code and libraries.
+double AnonymousBytes() {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    double kilobytes = 0;
+    if (word == "RssAnon:" && file >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -30,7 +32,7 @@ void BenchFootprint(Report& report, bool small) {
   options.block_count = blocks;
   options.memory = PoolMemoryKind::kWorker;
   malloc_trim(0);
-  const double before = ResidentBytes();
+  const double before = AnonymousBytes();
   const auto engine = CacheEngine::Create(options, clock);
   if (!engine.ok()) std::abort();
   {
@@ -44,7 +46,7 @@ void BenchFootprint(Report& report, bool small) {
     }
   }
   malloc_trim(0);
-  const double per_block = (ResidentBytes() - before) / blocks;
+  const double per_block = (AnonymousBytes() - before) / blocks;
   report.Add({"engine/metadata", per_block - 4.0 * options.block_tokens, "B/block",
               small ? std::optional<double>() : std::optional<double>(96)});
 }
