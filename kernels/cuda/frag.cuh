@@ -45,7 +45,7 @@ struct Tile {
   static constexpr int kStepBytes = kWarpLanes * 16;
   static constexpr int kQueryBytes = kSharedSteps * kStepBytes;  // of a warp
   // What a thread may use, so that four, two or two CTAs of 128 fit a multiprocessor.
-  static constexpr int kRegisters = kDim <= 64 ? 120 : kDim <= 128 ? 184 : 255;
+  static constexpr int kRegisters = kDim <= 64 ? 128 : kDim <= 128 ? 184 : 255;
 
   static_assert(kBytes < 4, "fp32 has its own kernel");
 
