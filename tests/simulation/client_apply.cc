@@ -149,7 +149,9 @@ void Client::ApplyAdvance(const SentOp& op, StepNumber step) {
 
 void Client::ApplyFork(const SentOp& op, const StepUnderWay& step) {
   const ForkResult* result = ResultOf(step.reply->answer->forks, op.operation);
-  if (result == nullptr || result->length != op.amount) {
+  // After a truncate that failed it forks what the server still has.
+  const bool foreseen = !op.sequence->adrift;
+  if (result == nullptr || (foreseen && result->length != op.amount)) {
     Violate("a fork of sequence ", op.sequence->handle, " shares ",
             result == nullptr ? 0 : result->length, " tokens instead of ", op.amount, " (P7)");
     return;
@@ -158,10 +160,11 @@ void Client::ApplyFork(const SentOp& op, const StepUnderWay& step) {
   NoteCommit(*op.sequence, step.number);
   for (const SequencePtr& child : op.children) {
     child->begun = true;
-    child->answered.Begin(step.number, op.amount, op.amount, op.amount);
+    child->adrift = child->doomed = !foreseen;
+    child->answered.Begin(step.number, result->length, result->length, result->length);
     child->tables = std::make_shared<Tables>(shared_.plan.engine.groups.size());
     NoteCommit(*child, step.number);
-    new_children_.push_back({child, op.sequence, BlocksFor(op.amount)});
+    new_children_.push_back({child, op.sequence, BlocksFor(result->length)});
   }
 }
 
