@@ -34,7 +34,7 @@ def manifest():
 def flags_of_server():
     """Every field of the configuration is a flag of its name."""
     proto = (ROOT / "proto/quire/v1/server_config.proto").read_text()
-    return set(re.findall(r"^\s*(?:repeated )?[\w.]+ (\w+) = \d+;", proto, re.MULTILINE))
+    return set(re.findall(r"^\s*(?:repeated |optional )?[\w.]+ (\w+) = \d+;", proto, re.MULTILINE))
 
 
 class ScriptsTest(unittest.TestCase):

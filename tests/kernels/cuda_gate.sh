@@ -36,8 +36,8 @@ list_kernels() {
 }
 
 check_registers() {
-  local file arch name dim registers spills cap allowed
-  while read -r file arch name dim registers spills; do
+  local arch name dim registers spills cap allowed
+  while read -r _ arch name dim registers spills; do
     cap=255
     ((dim > 128)) || cap=184
     ((dim > 64 || dim == 0)) || cap=128
