@@ -69,5 +69,5 @@ kernels=0
 check_registers
 check_tensor_cores
 echo "$kernels kernels, $failures failures"
-# 4 types, 2 kernels, 6 head sizes, for each architecture, and the ones that are not made per size.
-((kernels >= 48 && failures == 0))
+# Of 4 types, 2 kernels, 6 head sizes for 2 architectures there are 96; the others know no head size.
+((kernels > 96 && failures == 0))
