@@ -12,6 +12,7 @@ void ContentChecks::Add(BlockId block, uint32_t group) {
   Record& record = records_[block];
   record = {group, next_serial_++, std::nullopt};
   queue_.push_back(CheckOf(block, record));
+  if (queue_.size() > 2 * records_.size() + kMostQueuedSamples) DropStale();
 }
 
 void ContentChecks::Sample(BlockId block) {
@@ -25,10 +26,18 @@ std::vector<ContentCheck> ContentChecks::Take(size_t most) {
   while (!queue_.empty() && batch.size() < most) {
     const ContentCheck check = queue_.front();
     queue_.pop_front();
-    const auto found = records_.find(check.block);
-    if (found != records_.end() && found->second.serial == check.serial) batch.push_back(check);
+    if (IsCurrent(check)) batch.push_back(check);
   }
   return batch;
+}
+
+bool ContentChecks::IsCurrent(const ContentCheck& check) const {
+  const auto found = records_.find(check.block);
+  return found != records_.end() && found->second.serial == check.serial;
+}
+
+void ContentChecks::DropStale() {
+  std::erase_if(queue_, [this](const ContentCheck& check) { return !IsCurrent(check); });
 }
 
 std::vector<ContentCheck> ContentChecks::All() const {

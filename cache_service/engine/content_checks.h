@@ -38,6 +38,10 @@ class ContentChecks {
 
   bool idle() const { return queue_.empty(); }
 
+  // Queued work, some of it perhaps on content that is gone: never much more than two entries for
+  // each block with content, however slowly the work is done.
+  size_t queued() const { return queue_.size(); }
+
   // Up to `most` blocks whose checksums are to be computed.
   std::vector<ContentCheck> Take(size_t most);
   // Every block with a known checksum.
@@ -57,6 +61,10 @@ class ContentChecks {
   ContentCheck CheckOf(BlockId block, const Record& record) const {
     return {block, record.group, record.serial, {}};
   }
+
+  bool IsCurrent(const ContentCheck& check) const;
+  // Takes out what waits for content that is gone.
+  void DropStale();
 
   absl::flat_hash_map<BlockId, Record> records_;
   std::deque<ContentCheck> queue_;
