@@ -45,7 +45,7 @@ std::string At(Op op, int line) {
 
 }  // namespace
 
-thread_local Emulator* Emulator::current_ = nullptr;
+constinit thread_local Emulator* Emulator::current_ = nullptr;
 
 Emulator::Emulator(const EmulatorOptions& options) : options_(options) {}
 
@@ -105,6 +105,7 @@ void Emulator::StartThreads() {
 
 void Emulator::FiberMain() {
   Emulator& emulator = *current_;
+  emulator.self_->fiber.Started();
   (*emulator.kernel_)();
   EmulatedThread& self = *emulator.self_;
   self.state = State::kDone;
@@ -182,8 +183,9 @@ Exchange& Emulator::Enter(Op op, int line) {
     warp.line = line;
     warp.first = self_->index;
   } else if (warp.op != op || warp.line != line) {
-    Fail("enters " + At(op, line) + " while thread " + std::to_string(warp.first) + " is in " +
-         At(warp.op, warp.line));
+    Report("enters " + At(op, line) + " while thread " + std::to_string(warp.first) + " is in " +
+           At(warp.op, warp.line));
+    GiveUp();
   }
   return warp.exchange[warp.phase % 2];
 }
@@ -231,7 +233,8 @@ void Emulator::CopyAsync(void* shared, const void* global, uint32_t bytes, bool 
   CheckShared(shared, bytes, "asynchronous copy");
   if (reinterpret_cast<uintptr_t>(shared) % bytes != 0 ||
       (exists && reinterpret_cast<uintptr_t>(global) % bytes != 0)) {
-    Fail("issues a misaligned " + std::to_string(bytes) + "-byte copy");
+    Report("issues a misaligned " + std::to_string(bytes) + "-byte copy");
+    GiveUp();
   }
   auto* to = static_cast<std::byte*>(shared);
   self_->copies.push_back(
@@ -268,24 +271,26 @@ void Emulator::Land(std::vector<PendingCopy>& copies) {
 
 void Emulator::CheckAligned(const void* address, const char* what) {
   if (reinterpret_cast<uintptr_t>(address) % 16 == 0) return;
-  Fail(std::string("does a misaligned 16-byte ") + what);
+  Report(std::string("does a misaligned 16-byte ") + what);
+  GiveUp();
 }
 
 void Emulator::CheckShared(const void* address, size_t bytes, const char* what) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   const auto start = reinterpret_cast<uintptr_t>(shared_);
   if (at >= start && at + bytes <= start + shared_bytes_) return;
-  Fail(std::string("leaves shared memory with a ") + what + " at offset " +
-       std::to_string(static_cast<int64_t>(at - start)));
+  Report(std::string("leaves shared memory with a ") + what + " at offset " +
+         std::to_string(static_cast<int64_t>(at - start)));
+  GiveUp();
 }
 
 std::string Emulator::NameOf(const EmulatedThread& thread) const {
   return "CTA " + std::to_string(cta_) + " thread " + std::to_string(thread.index);
 }
 
-void Emulator::Fail(const std::string& reason) {
-  fault_ = NameOf(*self_) + " " + reason;
-  // The scheduler gives this fiber up.
+void Emulator::Report(const std::string& reason) { fault_ = NameOf(*self_) + " " + reason; }
+
+void Emulator::GiveUp() {
   self_->fiber.SwitchTo(scheduler_);
   __builtin_unreachable();
 }

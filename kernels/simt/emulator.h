@@ -120,9 +120,6 @@ class Emulator {
   void CheckAligned(const void* address, const char* what);
   void CheckShared(const void* address, size_t bytes, const char* what);
 
-  // Ends the launch; does not return.
-  [[noreturn]] void Fail(const std::string& reason);
-
  private:
   static void FiberMain();
 
@@ -134,10 +131,16 @@ class Emulator {
   void CheckStuckWarp(int warp);
   void Yield();
   void LeaveBarrier();
+  // Sets fault_. A statement of its own: the frame of a fiber that gives up is never left, so what
+  // it owns then is lost.
+  void Report(const std::string& reason);
+  // Ends the launch; does not return.
+  [[noreturn]] void GiveUp();
   void Land(std::vector<PendingCopy>& copies);
   std::string NameOf(const EmulatedThread& thread) const;
 
-  static thread_local Emulator* current_;
+  // Constant initialisation: no wrapper function around each access, which UBSan takes for null.
+  static constinit thread_local Emulator* current_;
 
   const EmulatorOptions options_;
   const std::function<void()>* kernel_ = nullptr;

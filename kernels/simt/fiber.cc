@@ -7,6 +7,11 @@
 namespace quire::kernels::emulated {
 
 void Fiber::Prepare(std::byte* stack, size_t bytes, void (*entry)()) {
+#ifdef __SANITIZE_ADDRESS__
+  stack_ = stack;
+  stack_bytes_ = bytes;
+  fake_stack_ = nullptr;
+#endif
   getcontext(&context_);
   context_.uc_stack.ss_sp = stack;
   context_.uc_stack.ss_size = bytes;
@@ -45,6 +50,11 @@ quire_simt_switch:
 namespace quire::kernels::emulated {
 
 void Fiber::Prepare(std::byte* stack, size_t bytes, void (*entry)()) {
+#ifdef __SANITIZE_ADDRESS__
+  stack_ = stack;
+  stack_bytes_ = bytes;
+  fake_stack_ = nullptr;
+#endif
   // Six saved registers, then the address that `ret` takes; the stack is then as after a call.
   constexpr int kSavedRegisters = 6;
   const uintptr_t top = (reinterpret_cast<uintptr_t>(stack) + bytes) & ~uintptr_t{15};

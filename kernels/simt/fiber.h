@@ -17,6 +17,9 @@
 #else
 extern "C" void quire_simt_switch(void** save, void* load);
 #endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 namespace quire::kernels::emulated {
 
@@ -26,8 +29,27 @@ class Fiber {
   // Makes it start in `entry`, which must not return, on the `bytes` at `stack`.
   void Prepare(std::byte* stack, size_t bytes, void (*entry)());
 
+  // To be called first in `entry`.
+  void Started() {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(nullptr, &from_->stack_, &from_->stack_bytes_);
+#endif
+  }
+
   // Stops here and goes on in `other`; returns when someone switches back to this.
   void SwitchTo(Fiber& other) {
+#ifdef __SANITIZE_ADDRESS__
+    other.from_ = this;
+    __sanitizer_start_switch_fiber(&fake_stack_, other.stack_, other.stack_bytes_);
+#endif
+    Switch(other);
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr);
+#endif
+  }
+
+ private:
+  void Switch(Fiber& other) {
 #ifdef QUIRE_SIMT_PORTABLE_FIBERS
     swapcontext(&context_, &other.context_);
 #else
@@ -35,7 +57,14 @@ class Fiber {
 #endif
   }
 
- private:
+#ifdef __SANITIZE_ADDRESS__
+  // Which stack the sanitizer is on. The bounds of a thread's own stack are learnt when it first
+  // leaves it.
+  Fiber* from_ = nullptr;
+  const void* stack_ = nullptr;
+  size_t stack_bytes_ = 0;
+  void* fake_stack_ = nullptr;
+#endif
 #ifdef QUIRE_SIMT_PORTABLE_FIBERS
   ucontext_t context_;
 #else

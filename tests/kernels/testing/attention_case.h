@@ -103,7 +103,7 @@ class AttentionCase {
   static std::vector<PlanOptions> Plans();
 
   // Reference, then every Highway target with every plan; reports through
-  // gtest.
+  // gtest. With sanitizers large cases run on the first target only.
   void Check(int64_t sample = 0, const std::vector<PlanOptions>& plans = Plans());
   void CheckCascade();
 
@@ -114,6 +114,7 @@ class AttentionCase {
   std::string CompareRow(int64_t row, int64_t head) const;
   std::string ComparePadding() const;
   void ComputeSlice(int64_t sequence, int64_t begin, int64_t rows);
+  int64_t MultiplyAdds() const;
   void CheckPlanned(int64_t sample, const std::vector<PlanOptions>& plans, bool cascade);
 
   CaseParams params_;
