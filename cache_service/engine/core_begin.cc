@@ -43,18 +43,18 @@ Error EngineCore::ValidateBegin(const BeginOp& op) const {
 }
 
 // Blocks of the hit that would otherwise be available, or back what is promised to another worker.
-uint64_t EngineCore::CountIdleHits(const Hit& hit) const {
-  uint64_t idle = 0;
+void EngineCore::CountIdleHits(const Hit& hit, BeginPlan& plan) const {
   const auto count = [&](BlockId block) {
     if (block == kNoBlock || pool_.Get(block).place == Place::kNone) return;
     const WorkerSlot fenced_by = pool_.Get(block).place_worker;
-    idle += pool_.AvailableTo(block, worker_->slot) || workers_[fenced_by]->claimed > 0;
+    if (!pool_.AvailableTo(block, worker_->slot) && workers_[fenced_by]->claimed == 0) return;
+    ++plan.idle_hits;
+    plan.shared_hits += fenced_by != worker_->slot;
   };
   VisitHitBlocks(hit, worker_->slot, [&](uint32_t, uint32_t, BlockId block) { count(block); });
   for (uint32_t group = 0; hit.source != kNoNode && group < groups(); ++group) {
     count(VisibleBlock(hit.source, group, worker_->slot));
   }
-  return idle;
 }
 
 EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
@@ -76,9 +76,11 @@ EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
     plan.claim_blocks -= std::min(plan.claim_blocks, std::min(per_sequence, held));
   }
   // Where there is room even if all are idle, nobody asks how many are.
-  const uint64_t most = plan.new_blocks + plan.claim_blocks + (hit.path.size() + 1) * groups();
-  const bool roomy = most <= Headroom(nullptr) && waiters_.empty() && !(options_.watermark > 0);
-  if (!roomy) plan.idle_hits = CountIdleHits(hit);
+  const uint64_t hits = (hit.path.size() + 1) * groups();
+  const bool roomy = plan.new_blocks + plan.claim_blocks + hits <= Headroom(*worker_, nullptr) &&
+                     (claimed_ == worker_->claimed || hits <= OpenRoom(*worker_)) &&
+                     waiters_.empty() && !(options_.watermark > 0);
+  if (!roomy) CountIdleHits(hit, plan);
   plan.hit = std::move(hit);
   return plan;
 }
@@ -90,7 +92,9 @@ uint64_t EngineCore::Deficit(const BeginPlan& plan, const Sequence** waiter) {
   };
   const uint64_t taken = plan.new_blocks + plan.idle_hits;
   const uint64_t wanted = taken + plan.claim_blocks;
-  uint64_t deficit = excess(wanted, Headroom(nullptr));
+  uint64_t deficit = excess(wanted, Headroom(*worker_, nullptr));
+  // The worker's own blocks are no substitute for a block that others may have to take.
+  deficit = std::max(deficit, excess(plan.shared_hits, OpenRoom(*worker_)));
   *waiter = wanted > 0 ? OldestWaiter(~uint64_t{0}) : nullptr;
   if (*waiter != nullptr) deficit = wanted;
   if (live_sequences_ == 0) return deficit;
@@ -99,10 +103,11 @@ uint64_t EngineCore::Deficit(const BeginPlan& plan, const Sequence** waiter) {
 }
 
 // The next shorter hit that may fit: less the partial block, then less whole blocks, but only where
-// the begin wants slots for some tokens only; else they would be needed again.
-bool EngineCore::ShortenHit(const BeginOp& op, uint64_t deficit, Hit& hit) const {
+// the begin wants slots for some tokens only, or where they are promised to others; else they would
+// be needed again.
+bool EngineCore::ShortenHit(const BeginOp& op, uint64_t deficit, bool promised, Hit& hit) const {
   if (hit.source == kNoNode) {
-    if (!op.allocate_tokens || hit.whole_blocks == 0) return false;
+    if (hit.whole_blocks == 0 || (!op.allocate_tokens && !promised)) return false;
     const uint64_t given_up = (deficit + groups() - 1) / groups();
     hit.Shorten(
         static_cast<uint32_t>(hit.whole_blocks - std::min<uint64_t>(hit.whole_blocks, given_up)));
@@ -126,7 +131,8 @@ Error EngineCore::Begin(const BeginOp& op) {
   const Sequence* waiter = nullptr;
   while (const uint64_t deficit = Deficit(plan, &waiter)) {
     Hit shorter = plan.hit;
-    if (!ShortenHit(op, deficit, shorter)) {
+    const bool promised = plan.shared_hits > OpenRoom(*worker_);
+    if (!ShortenHit(op, deficit, promised, shorter)) {
       ++counters_.shortages;
       return ShortageError({.needed = plan.new_blocks + plan.claim_blocks,
                             .hit_blocks = best_hit,
@@ -146,7 +152,7 @@ Error EngineCore::Begin(const BeginOp& op) {
   CopyPartial(sequence, plan.hit);
   TakeBlocks(sequence, BlocksFor(plan.length));
   for (uint32_t group = 0; group < groups(); ++group) AppendTable(sequence, group);
-  if (sequence.claim) UpdateClaim(sequence.claim);
+  if (sequence.claim) UpdateClaim(sequence.claim, 0);
   out_->begins.push_back({operation_, sequence.committed, plan.hit.partial_tokens, plan.length});
   CountBegin(op, sequence.committed, plan.hit.partial_tokens);
   return {};

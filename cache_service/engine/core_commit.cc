@@ -338,7 +338,7 @@ void EngineCore::LeaveWindows(Sequence& sequence) {
       Unref(block, sequence.worker, step_);
     }
   }
-  if (sequence.claim) UpdateClaim(sequence.claim);
+  if (sequence.claim) UpdateClaim(sequence.claim, 0);
 }
 
 }  // namespace quire

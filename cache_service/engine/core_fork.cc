@@ -57,7 +57,7 @@ Error EngineCore::Fork(const ForkOp& op) {
   const uint64_t needed = copy_tail ? uint64_t{groups()} * op.children.size() : 0;
   const bool claimed = parent->claim != nullptr && needed <= parent->claim->remaining;
   const Sequence* waiter = needed > 0 && !claimed ? OldestWaiter(parent->serial) : nullptr;
-  if (waiter != nullptr || needed > Headroom(claimed ? parent->claim.get() : nullptr)) {
+  if (waiter != nullptr || needed > Headroom(*worker_, claimed ? parent->claim.get() : nullptr)) {
     ++counters_.shortages;
     return ShortageError({.needed = needed,
                           .own_claim = parent->claim ? parent->claim->remaining : 0,
@@ -85,7 +85,7 @@ Error EngineCore::Fork(const ForkOp& op) {
     AddChild(*parent, child, unused.first(copy_tail ? groups() : 0));
     unused = unused.subspan(copy_tail ? groups() : 0);
   }
-  if (parent->claim) UpdateClaim(parent->claim);
+  if (parent->claim) UpdateClaim(parent->claim, claimed ? needed : 0);
   out_->forks.push_back({operation_, shared});
   ++counters_.forks;
   return {};

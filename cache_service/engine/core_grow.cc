@@ -1,8 +1,6 @@
 // Growth: advance, extend, look-ahead, and who may take a block (P5, P9, P10).
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <map>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -171,11 +169,12 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
                        {{"limit", options_.max_table_entries_per_worker}});
     }
     // It may have come free meanwhile.
-    if (sequence.claim != nullptr) UpdateClaim(sequence.claim);
+    if (sequence.claim != nullptr) UpdateClaim(sequence.claim, 0);
     const bool claimed = sequence.claim != nullptr && slots <= sequence.claim->reserve_tokens &&
                          needed <= sequence.claim->remaining;
     const Sequence* waiter = claimed ? nullptr : OldestWaiter(sequence.serial);
-    if (waiter != nullptr || needed > Headroom(claimed ? sequence.claim.get() : nullptr)) {
+    if (waiter != nullptr ||
+        needed > Headroom(*worker_, claimed ? sequence.claim.get() : nullptr)) {
       ++counters_.shortages;
       if (wait) AddWaiter(sequence);
       return ShortageError({.needed = needed,
@@ -191,7 +190,7 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
         AppendEntry(sequence, group, i, block);
       }
     }
-    if (sequence.claim) UpdateClaim(sequence.claim);
+    if (sequence.claim) UpdateClaim(sequence.claim, claimed ? needed : 0);
   }
   sequence.reserved = std::max(sequence.reserved, slots);
   return {};
@@ -237,32 +236,49 @@ void EngineCore::AddEntry(Sequence& sequence, uint32_t group, BlockId block) {
 
 // Claims of other workers that blocks open to all must cover: what their own releases fence serves
 // only themselves.
-uint64_t EngineCore::ClaimedElsewhere() const {
-  if (claimed_ == worker_->claimed) return 0;
+uint64_t EngineCore::ClaimedBeside(const WorkerState& worker) const {
+  if (claimed_ == worker.claimed) return 0;
   uint64_t claimed = 0;
-  for (const auto& worker : workers_) {
-    if (worker == nullptr || worker.get() == worker_) continue;
-    const uint64_t own = pool_.OwnFree(worker->slot) + pool_.OwnEvictable(worker->slot);
-    if (worker->claimed > own) claimed += worker->claimed - own;
+  for (const auto& other : workers_) {
+    if (other == nullptr || other.get() == &worker) continue;
+    const uint64_t own = pool_.OwnFree(other->slot) + pool_.OwnEvictable(other->slot);
+    if (other->claimed > own) claimed += other->claimed - own;
   }
   return claimed;
 }
 
-// Blocks that the current worker may take: what is available to it, less what is promised to
-// others.
-uint64_t EngineCore::Headroom(const Claim* claim) const {
+// Blocks open to all that no other worker's claims need: the most that the current worker may hit.
+uint64_t EngineCore::OpenRoom(const WorkerState& worker) const {
   const uint64_t open = pool_.OpenFree() + pool_.OpenEvictable();
-  const uint64_t own = pool_.OwnFree(worker_->slot) + pool_.OwnEvictable(worker_->slot);
-  const uint64_t elsewhere = ClaimedElsewhere();
-  if (Injected(Fault::kClaimNotCounted)) return open + own;
-  const uint64_t usable = own + (open > elsewhere ? open - elsewhere : 0);
-  const uint64_t claimed = worker_->claimed - (claim != nullptr ? claim->remaining : 0);
-  return usable > claimed ? usable - claimed : 0;
+  return open - std::min(open, ClaimedBeside(worker));
+}
+
+// Free and evictable blocks, whoever's releases fence them.
+uint64_t EngineCore::AvailableToAny() const {
+  uint64_t available = pool_.OpenFree() + pool_.OpenEvictable();
+  for (const auto& worker : workers_) {
+    if (worker == nullptr) continue;
+    available += pool_.OwnFree(worker->slot) + pool_.OwnEvictable(worker->slot);
+  }
+  return available;
+}
+
+// Blocks that the worker may take: what is available to it, less what is promised to others.
+uint64_t EngineCore::Headroom(const WorkerState& worker, const Claim* claim) const {
+  const uint64_t own = pool_.OwnFree(worker.slot) + pool_.OwnEvictable(worker.slot);
+  if (Injected(Fault::kClaimNotCounted)) return pool_.OpenFree() + pool_.OpenEvictable() + own;
+  const uint64_t mine = claim != nullptr ? claim->remaining : 0;
+  const uint64_t usable = own + OpenRoom(worker);
+  const uint64_t room = usable - std::min(usable, worker.claimed - mine);
+  if (claimed_ == worker.claimed) return room;
+  // A promise may wait for a fence of this worker: its own blocks, too, are below the sum then.
+  const uint64_t available = AvailableToAny();
+  return std::min(room, available - std::min(available, claimed_ - mine));
 }
 
 BlockId EngineCore::TakeBlock(uint32_t group) {
   const uint64_t open = pool_.OpenFree() + pool_.OpenEvictable();
-  const bool only_own = open <= ClaimedElsewhere();
+  const bool only_own = open <= ClaimedBeside(*worker_);
   BlockId block = pool_.TakeFree(worker_->slot, only_own);
   if (block == kNoBlock) block = EvictOne(only_own);
   // Only if a promise to others moved within the operation.
@@ -380,70 +396,6 @@ Error EngineCore::ShortageError(const Shortage& shortage) const {
     error.details.emplace_back("waiting_sequence", shortage.waiter->handle);
   }
   return error;
-}
-
-// --- Claims ---
-
-// What the claim still promises: the rest of each member, copies of shared tails, and forks to
-// come.
-void EngineCore::UpdateClaim(const std::shared_ptr<Claim>& claim) {
-  uint64_t remaining = claim->copies_due + claim->forks_left * claim->blocks_per_sequence;
-  if (claim->members.empty()) remaining = 0;
-  for (const Sequence* member : claim->members) {
-    uint64_t held = 0;
-    for (uint32_t group = 0; group < groups(); ++group) {
-      held += member->tables[group].size() - member->window_start[group];
-    }
-    remaining += claim->blocks_per_sequence - std::min(claim->blocks_per_sequence, held);
-  }
-  WorkerState& worker = *workers_[claim->worker];
-  // What a member let go is promised again only as far as it came free: others may hold it.
-  const bool runs = worker_ == &worker;
-  remaining = std::min(remaining, runs ? Headroom(claim.get()) : claim->remaining);
-  journal_.Save(claimed_);
-  journal_.Save(worker.claimed);
-  journal_.Save(claim->remaining);
-  claimed_ += remaining - claim->remaining;
-  worker.claimed += remaining - claim->remaining;
-  claim->remaining = remaining;
-}
-
-// Blocks may go out of everybody's reach for a while, behind the fences of several workers. Then
-// the youngest claims promise less, until their sequences' next operations.
-void EngineCore::FitClaims() {
-  if (claimed_ == 0) return;
-  uint64_t available = pool_.OpenFree() + pool_.OpenEvictable();
-  std::map<uint64_t, Claim*, std::greater<>> claims;
-  for (const auto& worker : workers_) {
-    if (worker == nullptr) continue;
-    available += pool_.OwnFree(worker->slot) + pool_.OwnEvictable(worker->slot);
-  }
-  if (claimed_ <= available) return;
-  for (const auto& worker : workers_) {
-    if (worker == nullptr || worker->claimed == 0) continue;
-    for (const auto& [handle, sequence] : worker->sequences) {
-      Claim* claim = sequence->claim.get();
-      if (claim != nullptr) claims[claim->members.front()->serial] = claim;
-    }
-  }
-  uint64_t excess = claimed_ - available;
-  for (const auto& [serial, claim] : claims) {
-    const uint64_t less = std::min(excess, claim->remaining);
-    claim->remaining -= less;
-    workers_[claim->worker]->claimed -= less;
-    claimed_ -= less;
-    excess -= less;
-  }
-}
-
-void EngineCore::LeaveClaim(Sequence& sequence) {
-  if (sequence.claim == nullptr) return;
-  const std::shared_ptr<Claim> claim = sequence.claim;
-  if (journal_.active()) {
-    journal_.OnRollback([claim, members = claim->members] { claim->members = members; });
-  }
-  std::erase(claim->members, &sequence);
-  UpdateClaim(claim);
 }
 
 }  // namespace quire

@@ -86,7 +86,7 @@ Error EngineCore::Truncate(const TruncateOp& op) {
   Touch(*sequence);
   if (has_windows_) ReattachWindow(*sequence, op.length);
   Shorten(*sequence, op.length);
-  if (sequence->claim) UpdateClaim(sequence->claim);
+  if (sequence->claim) UpdateClaim(sequence->claim, 0);
   return {};
 }
 

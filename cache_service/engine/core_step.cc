@@ -108,6 +108,7 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepPar
   out_ = result.get();
   FlushUnreported(worker);
   Complete(worker, params.completed_step);
+  FitClaims();
   RunOperations(params);
   FitClaims();
   result->pool = CountsFor(worker);

@@ -120,6 +120,8 @@ class EngineCore : private BlockingListener {
     uint64_t new_blocks = 0;
     // Blocks of the hit that would otherwise be available.
     uint64_t idle_hits = 0;
+    // Those of them that back claims of other workers if open ones get scarce.
+    uint64_t shared_hits = 0;
     uint64_t claim_blocks = 0;
   };
 
@@ -190,11 +192,11 @@ class EngineCore : private BlockingListener {
                     Hit& hit) const;
   void FitWindows(Hit& hit, WorkerSlot worker) const;
   BeginPlan PlanBegin(const BeginOp& op, Hit hit) const;
-  uint64_t CountIdleHits(const Hit& hit) const;
+  void CountIdleHits(const Hit& hit, BeginPlan& plan) const;
   template <typename Visit>
   void VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const;
   uint64_t Deficit(const BeginPlan& plan, const Sequence** waiter);
-  bool ShortenHit(const BeginOp& op, uint64_t deficit, Hit& hit) const;
+  bool ShortenHit(const BeginOp& op, uint64_t deficit, bool promised, Hit& hit) const;
   Sequence& CreateSequence(const BeginOp& op, const BeginPlan& plan);
   void HoldHit(Sequence& sequence, const Hit& hit);
   void HoldPlainHit(Sequence& sequence, const Hit& hit);
@@ -215,9 +217,11 @@ class EngineCore : private BlockingListener {
   void CopyTail(Sequence& sequence, uint32_t tokens);
   void AddEntry(Sequence& sequence, uint32_t group, BlockId block);
   void EmitCopy(uint32_t group, BlockId source, BlockId destination, uint32_t tokens);
-  // Headroom of the current worker for `claim`'s sequence (or none).
-  uint64_t Headroom(const Claim* claim) const;
-  uint64_t ClaimedElsewhere() const;
+  // Headroom of the worker for `claim`'s sequence (or none).
+  uint64_t Headroom(const WorkerState& worker, const Claim* claim) const;
+  uint64_t OpenRoom(const WorkerState& worker) const;
+  uint64_t ClaimedBeside(const WorkerState& worker) const;
+  uint64_t AvailableToAny() const;
   const Sequence* OldestWaiter(uint64_t before_serial);
   void AddWaiter(Sequence& sequence);
   void RemoveWaiter(const Sequence& sequence);
@@ -228,7 +232,11 @@ class EngineCore : private BlockingListener {
   bool EvictPlainTip(BlockId victim);
   bool FreeOpenVictim();
   bool IsNeeded(BlockId block) const;
-  void UpdateClaim(const std::shared_ptr<Claim>& claim);
+
+  // --- core_claims.cc ---
+  uint64_t WantedBy(const Claim& claim) const;
+  void UpdateClaim(const std::shared_ptr<Claim>& claim, uint64_t taken);
+  void SetClaim(Claim& claim, uint64_t wanted, uint64_t remaining);
   void LeaveClaim(Sequence& sequence);
   void FitClaims();
 
@@ -376,7 +384,9 @@ class EngineCore : private BlockingListener {
   absl::flat_hash_set<std::string> fingerprints_;
   uint64_t next_serial_ = 1;
   uint64_t live_sequences_ = 0;
+  // Blocks promised to all claims, and those that claims lost and get back first.
   uint64_t claimed_ = 0;
+  uint64_t owed_ = 0;
   // Waiting sequences by begin order.
   std::map<uint64_t, Waiter> waiters_;
   std::map<std::string, Pin> pins_;

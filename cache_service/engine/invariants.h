@@ -49,6 +49,7 @@ class InvariantChecker {
   void CheckCounts();
   void CheckGroupCounts(const std::vector<std::array<uint64_t, kBlockStates>>& by_group);
   void CheckClaims();
+  void CheckOwed();
   void CheckProtection();
   void CheckGuards(NodeId node);
   void CheckBlockers();

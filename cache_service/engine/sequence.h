@@ -26,7 +26,9 @@ struct Claim {
   // Copies that sharers of a partial tail will need.
   uint64_t copies_due = 0;
   std::vector<Sequence*> members;
-  // Blocks promised and not yet taken.
+  // Blocks that its sequences may still take.
+  uint64_t wanted = 0;
+  // Blocks promised and not yet taken: all that are wanted, unless some could not be had.
   uint64_t remaining = 0;
 };
 

@@ -10,6 +10,7 @@ namespace {
 constexpr SequenceHandle kA = 1;
 constexpr SequenceHandle kB = 2;
 constexpr SequenceHandle kC = 3;
+constexpr SequenceHandle kD = 4;
 
 // The last use of a truncated table may be in the slack of its window, where blocks may be missing.
 TEST(PromisesUnderPressure, ATruncateAfterAFlushTakesNoSlackBack) {
@@ -92,6 +93,90 @@ TEST(PromisesUnderPressure, OwnBlocksAbovePromisedOnesCanBeTaken) {
   v.Extend(kA, 16);
   EXPECT_EQ(v.Held(kA), 4u);
   story.ExpectSound();
+}
+
+// What a worker's own releases fence is no substitute for a block that others may have to take.
+TEST(PromisesUnderPressure, AHitTakesNoBlockThatBacksAClaim) {
+  FacadeStory story(Pool(4, 7));
+  Worker& w = story.Attach("w");
+  Worker& v = story.Attach("v");
+  w.Prompt(kA, Text(1, 8));
+  w.Finish(kA);
+  w.Begin(kB, Text(2, 12));
+  // All that is open to everybody, the prompt's two idle blocks too, is promised to v.
+  v.Begin(kA, Text(3, 1), {.reserve_tokens = 16});
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 3u);
+  // w computes the prompt again in the three blocks that only it may have yet.
+  w.Send(Batch().Finish(kB).Begin(kC, Text(1, 8)).Begin(kD, Text(4, 4)));
+  EXPECT_TRUE(w.ApplyNext().failures.empty());
+  story.ExpectSound();
+  v.Extend(kA, 16);
+  EXPECT_EQ(v.Held(kA), 4u);
+}
+
+TEST(PromisesUnderPressure, APromiseOutlivesAFenceOfAnother) {
+  FacadeStory story(Pool(4, 6));
+  Worker& w = story.Attach("w");
+  Worker& v = story.Attach("v");
+  v.Prompt(kA, Text(1, 4));
+  v.Finish(kA);
+  v.Begin(kB, Text(1, 4), {.skip_cache_read = true});
+  w.Begin(kA, Text(3, 1), {.reserve_tokens = 20});
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 4u);
+  // v's table turns to the idle block, and v's own waits for v.
+  v.Send(Batch().Commit(kB, 4, 4));
+  v.ApplyNext();
+  w.Extend(kA, 16);
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 1u);
+  // v may take its own block neither before its completion nor with it.
+  EXPECT_FALSE(v.Do(Batch().Begin(kC, Text(4, 1))).failures.empty());
+  EXPECT_EQ(v.BeginError(kC, Text(4, 1)).reason, Reason::kPoolExhausted);
+  w.Extend(kA, 20);
+  EXPECT_EQ(w.Held(kA), 5u);
+}
+
+TEST(PromisesUnderPressure, WhatAClaimLostComesBackBeforeAnybodyTakesIt) {
+  FacadeStory story(Pool(4, 6));
+  Worker& w = story.Attach("w");
+  Worker& v = story.Attach("v");
+  v.Prompt(kA, Join(Text(1, 2), Text(5, 2)));
+  v.Finish(kA);
+  // A copy of two tokens, incomplete; meanwhile w makes the whole content public.
+  v.Send(Batch().Begin(kB, Text(1, 4)));
+  EXPECT_EQ(v.ApplyNext().copies.size(), 1u);
+  w.Prompt(kB, Text(1, 4));
+  w.Finish(kB);
+  w.Begin(kA, Text(3, 1), {.reserve_tokens = 16});
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 3u);
+  // v's table turns to the idle block; its own is held by the copy still.
+  v.Send(Batch().Commit(kB, 4, 4));
+  v.ApplyNext();
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 2u);
+  story.ExpectSound();
+  // The copy's two blocks come free, of which one is owed.
+  v.Complete(v.applied());
+  EXPECT_FALSE(v.Do(Batch().Begin(kC, Text(4, 8))).failures.empty());
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 3u);
+  v.Begin(kC, Text(4, 4));
+  w.Extend(kA, 16);
+  EXPECT_EQ(w.Held(kA), 4u);
+}
+
+TEST(PromisesUnderPressure, ACopyIsTakenFromItsOwnPromise) {
+  FacadeStory story(Pool(4, 5));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 8), {.reserve_tokens = 12});
+  w.Begin(kB, Text(2, 1), {.reserve_tokens = 8});
+  w.Truncate(kA, 6);
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 2u);
+  // A's last block is sealed, and stays while it is copied.
+  w.Send(Batch().Extend(kA, 6, 8).Extend(kB, 1, 8));
+  EXPECT_TRUE(w.ApplyNext().failures.empty());
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 0u);
+  w.Settle();
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 1u);
+  w.Extend(kA, 12);
+  EXPECT_EQ(w.Held(kA), 3u);
 }
 
 }  // namespace
