@@ -109,6 +109,8 @@ inline constexpr uint16_t kBlocksParentFlag = 512;
 inline constexpr uint16_t kChecksumFlag = 1024;
 // In the tree, and held, fenced or pending.
 inline constexpr uint16_t kClosedFlag = 2048;
+// Closed, and not even the worker whose release fences it may take it. Kept where windows are.
+inline constexpr uint16_t kFirmFlag = 4096;
 
 }  // namespace quire
 

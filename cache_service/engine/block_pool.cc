@@ -98,9 +98,14 @@ void BlockPool::Settle(BlockId block) {
   const bool closed = record.node != kNoNode && !record.Has(kVariantFlag) &&
                       (record.table_refs > 0 || record.holds > 0 ||
                        record.fence_worker != kNoWorker || record.Has(kPendingFlag));
-  if (closed != record.Has(kClosedFlag)) {
+  const bool firm =
+      closed && !one_group_ &&
+      (record.table_refs > 0 || record.holds > 0 || record.fence_worker == kManyWorkers ||
+       (record.Has(kPendingFlag) && record.fence_worker != record.owner));
+  if (closed != record.Has(kClosedFlag) || firm != record.Has(kFirmFlag)) {
     record.Set(kClosedFlag, closed);
-    listener_->OnClosedChanged(record, closed);
+    record.Set(kFirmFlag, firm);
+    listener_->OnClosedChanged(record);
   }
   const bool same_list = kind == PlacedKind(record) && record.place_worker == record.fence_worker;
   const bool same_band = kind != ListKind::kEvictable || record.place == Place::kParked ||
@@ -392,8 +397,8 @@ void BlockPool::LeaveNode(BlockId block) {
   Block& record = Mut(block);
   if (record.Has(kBlocksParentFlag)) listener_->OnBlockingChanged(record, false);
   if (record.Has(kClosedFlag)) {
-    record.Set(kClosedFlag, false);
-    listener_->OnClosedChanged(record, false);
+    record.Set(kClosedFlag | kFirmFlag, false);
+    listener_->OnClosedChanged(record);
   }
   record.Set(kBlocksParentFlag | kBlockedFlag, false);
   record.node = kNoNode;

@@ -28,8 +28,9 @@ class BlockingListener {
  public:
   virtual ~BlockingListener() = default;
   virtual void OnBlockingChanged(const Block& block, bool blocking) = 0;
-  // Told when a block in the tree becomes held, fenced or pending, or is none of these any more.
-  virtual void OnClosedChanged(const Block& block, bool closed) = 0;
+  // Told when a block in the tree becomes held, fenced or pending, or is none of these any more,
+  // and when this begins or ends to keep it from everybody.
+  virtual void OnClosedChanged(const Block& block) = 0;
 };
 
 class BlockPool {

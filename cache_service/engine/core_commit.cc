@@ -263,7 +263,7 @@ void EngineCore::ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group) {
 
 void EngineCore::GuardVariants(NodeId node) {
   if (tree_.IsRoot(node)) return;
-  if (has_windows_) SetClosed(node, Closed(node));
+  if (has_windows_) ClosedChanged(node);
   const bool guard = tree_.Get(node).has_variants && tree_.Get(node).child_count > 0;
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);

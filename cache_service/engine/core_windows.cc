@@ -2,9 +2,9 @@
 //
 // A window block may not be evicted while a leaf needs it. It does not even count as evictable
 // while a node needs it that will stay when all that may be evicted below it is gone: one that is
-// closed (held, fenced or pending) and has no closed child. For the worker that fences such a node
-// itself this is stricter than needed, until its step is complete. Both numbers are kept per node
-// and group.
+// closed (held, fenced or pending) and has no firm child. For the worker that fences such a node
+// itself this is stricter than needed, until its step is complete; without full attention also for
+// others, where somebody fences what is below. Both numbers are kept per node and group.
 #include <utility>
 
 #include "cache_service/engine/engine_core.h"
@@ -19,51 +19,61 @@ uint64_t ProtectionKey(NodeId node, uint32_t group) { return uint64_t{node} << 1
 
 }  // namespace
 
-bool EngineCore::Closed(NodeId node) const {
+bool EngineCore::Closed(NodeId node) const { return HasBlockWith(node, kClosedFlag); }
+
+// Firm nodes keep their parent from becoming a leaf. Where a group sees everything, a closed node
+// is as good: if its worker takes it, its own window block makes up for the one that its parent
+// needs.
+bool EngineCore::Firm(NodeId node) const {
+  if (!only_windows_) return Closed(node);
+  // A path may lose blocks above one that stays.
+  return firm_children_.contains(node) || HasBlockWith(node, kFirmFlag);
+}
+
+bool EngineCore::HasBlockWith(NodeId node, uint16_t flag) const {
   // A variant stands in when the node's own blocks go.
   if (tree_.Get(node).has_variants) return true;
-  // A path may lose blocks above one that stays.
-  if (only_windows_ && closed_children_.contains(node)) return true;
   for (uint32_t group = 0; group < groups(); ++group) {
+    if (!only_windows_ && group != full_group_) continue;
     const BlockId block = tree_.BlockOf(node, group);
-    if (block != kNoBlock && (only_windows_ || group == full_group_)) {
-      return pool_.Get(block).Has(kClosedFlag);
-    }
+    if (block != kNoBlock && pool_.Get(block).Has(flag)) return true;
   }
   return false;
 }
 
 bool EngineCore::StaysAsLeaf(NodeId node) const {
-  const auto closed_children = closed_children_.find(node);
-  return Closed(node) &&
-         (closed_children == closed_children_.end() || closed_children->second == 0);
+  return Closed(node) && !firm_children_.contains(node);
 }
 
-void EngineCore::OnClosedChanged(const Block& block, bool) {
-  if (has_windows_) SetClosed(block.node, Closed(block.node));
+void EngineCore::OnClosedChanged(const Block& block) {
+  if (has_windows_) ClosedChanged(block.node);
 }
 
-// Its parent counts it, and without full attention may be closed by that itself.
-void EngineCore::SetClosed(NodeId node, bool closed) {
-  while (closed_nodes_.contains(node) != closed) {
-    journal_.OnRollback([this, node, closed] {
-      closed ? void(closed_nodes_.erase(node)) : void(closed_nodes_.insert(node));
+void EngineCore::ClosedChanged(NodeId node) {
+  LeafChanged(node);
+  SetFirm(node, Firm(node));
+}
+
+// Its parent counts it, and without full attention may be firm by that itself.
+void EngineCore::SetFirm(NodeId node, bool firm) {
+  while (firm_nodes_.contains(node) != firm) {
+    journal_.OnRollback([this, node, firm] {
+      firm ? void(firm_nodes_.erase(node)) : void(firm_nodes_.insert(node));
     });
-    closed ? void(closed_nodes_.insert(node)) : void(closed_nodes_.erase(node));
+    firm ? void(firm_nodes_.insert(node)) : void(firm_nodes_.erase(node));
     const NodeId parent = tree_.Get(node).parent;
-    const uint32_t delta = closed ? 1u : ~0u;
-    journal_.OnRollback([this, parent, delta] { AddClosedChildren(parent, 0 - delta); });
-    AddClosedChildren(parent, delta);
-    LeafChanged(node);
+    const uint32_t delta = firm ? 1u : ~0u;
+    journal_.OnRollback([this, parent, delta] { AddFirmChildren(parent, 0 - delta); });
+    AddFirmChildren(parent, delta);
     LeafChanged(parent);
     if (!only_windows_ || tree_.IsRoot(parent)) return;
     node = parent;
-    closed = Closed(node);
+    firm = Firm(node);
   }
 }
 
-void EngineCore::AddClosedChildren(NodeId node, uint32_t delta) {
-  if ((closed_children_[node] += delta) == 0) closed_children_.erase(node);
+void EngineCore::AddFirmChildren(NodeId node, uint32_t delta) {
+  if ((firm_children_[node] += delta) == 0) firm_children_.erase(node);
 }
 
 bool EngineCore::HasBlocks(NodeId node) const {
@@ -108,7 +118,7 @@ void EngineCore::LeafChanged(NodeId node) {
 
 // The node goes: it protects nothing any more.
 void EngineCore::ForgetLeaf(NodeId node) {
-  if (has_windows_) SetClosed(node, false);
+  if (has_windows_) SetFirm(node, false);
   if (leaf_state_.contains(node)) SetLeafState(node, 0);
 }
 

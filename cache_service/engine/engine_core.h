@@ -270,8 +270,11 @@ class EngineCore : private BlockingListener {
   // It stays when all that may be evicted below it is gone.
   bool StaysAsLeaf(NodeId node) const;
   bool Closed(NodeId node) const;
-  void SetClosed(NodeId node, bool closed);
-  void AddClosedChildren(NodeId node, uint32_t delta);
+  bool Firm(NodeId node) const;
+  bool HasBlockWith(NodeId node, uint16_t flag) const;
+  void ClosedChanged(NodeId node);
+  void SetFirm(NodeId node, bool firm);
+  void AddFirmChildren(NodeId node, uint32_t delta);
   bool HasBlocks(NodeId node) const;
   bool IsLeaf(NodeId node) const;
   // The sequence's path ends at `node` from now on.
@@ -283,7 +286,7 @@ class EngineCore : private BlockingListener {
   void BlockPlaced(NodeId node, uint32_t group);
 
   void OnBlockingChanged(const Block& block, bool blocking) override;
-  void OnClosedChanged(const Block& block, bool closed) override;
+  void OnClosedChanged(const Block& block) override;
   // Uses of a block, with what follows for leaves.
   void Ref(BlockId block, WorkerSlot worker);
   void Unref(BlockId block, WorkerSlot worker, StepNumber step);
@@ -403,10 +406,10 @@ class EngineCore : private BlockingListener {
     uint32_t staying = 0;
   };
 
-  // Nodes whose blocks may not be evicted by everybody, and how many children of each node are such
+  // Nodes that keep their parent from becoming a leaf, and how many children of each node are such
   // (only kept where there are windows).
-  absl::flat_hash_set<NodeId> closed_nodes_;
-  absl::flat_hash_map<NodeId, uint32_t> closed_children_;
+  absl::flat_hash_set<NodeId> firm_nodes_;
+  absl::flat_hash_map<NodeId, uint32_t> firm_children_;
 
   absl::flat_hash_map<uint64_t, Protection> protection_;
   absl::flat_hash_map<NodeId, uint8_t> leaf_state_;

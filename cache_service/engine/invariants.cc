@@ -360,8 +360,8 @@ void InvariantChecker::CheckProtection() {
           5, std::nullopt, "tree",
           absl::StrCat("node ", node, " protects its window as ", recorded, ", not as ", expected));
     }
-    if (core_.closed_nodes_.contains(node) != core_.Closed(node)) {
-      Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " is wrongly closed or open"));
+    if (core_.firm_nodes_.contains(node) != core_.Firm(node)) {
+      Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " is wrongly firm or not"));
     }
     CheckGuards(node);
   }

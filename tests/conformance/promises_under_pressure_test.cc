@@ -1,4 +1,5 @@
 // Blocks that only seem to be there: behind held leaves, above promised blocks, in other tables.
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -40,6 +41,30 @@ TEST(PromisesUnderPressure, AWindowBlockBehindAHeldLeafIsNotEvictable) {
   w.Finish(kA);
   w.Begin(kB, Text(2, 1));
   story.ExpectSound();
+}
+
+// Who takes what it released itself uncovers the held block above, which needs its window then.
+TEST(PromisesUnderPressure, AFencedBlockHidesNoHeldLeafAboveIt) {
+  for (const std::vector<uint32_t>& windows : {std::vector<uint32_t>{6}, {0, 6}}) {
+    const auto groups = static_cast<uint32_t>(windows.size());
+    // Three blocks of the prompt and one of B in each group, and a free one if there are two.
+    FacadeStory story(PoolOfWindows(4, 5 * groups - 1, windows, 16));
+    Worker& w = story.Attach("w");
+    Worker& v = story.Attach("v");
+    w.Prompt(kA, Text(1, 12));
+    v.Prompt(kB, Join(Text(1, 8), Text(3, 2)));
+    ASSERT_EQ(v.Table(kB, groups - 1)[0], kNoBlock);
+    // Only w may take the prompt's last block, which is to go before its first.
+    w.Send(Batch().Finish(kA, false, {{8, 12, 0, {}}}).Begin(kC, Text(4, 8)));
+    const StepResult answer = w.ApplyNext();
+    ASSERT_EQ(answer.failures.size(), 1u);
+    const Error& refused = answer.failures[0].error;
+    EXPECT_EQ(refused.reason, Reason::kPoolExhausted);
+    EXPECT_EQ(refused.Detail("needed"), std::to_string(2 * groups));
+    EXPECT_EQ(refused.Detail("evictable"), std::to_string(groups));
+    story.ExpectSound();
+    w.Begin(kC, Text(4, 4));
+  }
 }
 
 TEST(PromisesUnderPressure, APathOutlivesItsBlocksWhileASequenceStandsOnIt) {
