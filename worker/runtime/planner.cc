@@ -77,14 +77,30 @@ void Planner::AddForks(Work& work, Plan& plan) {
   }
 }
 
+// A claim is for as many sequences as the request is wide. Those that a search drops meanwhile give
+// theirs back, and a branch that follows them begins with a claim of its own.
+bool Planner::ClaimCovers(const RequestRun& run, const Branch& branch) const {
+  if (options_.admission != Admission::kGuaranteed) return true;
+  const auto& branches = run.branches();
+  const size_t claimed = std::min<size_t>(run.request().width, branches.size());
+  return std::any_of(branches.begin(), branches.begin() + static_cast<std::ptrdiff_t>(claimed),
+                     [&branch](const auto& other) { return other.get() == &branch; });
+}
+
 void Planner::AddForksOf(Work& work, const std::shared_ptr<RequestRun>& run, Branch& parent,
                          Plan& plan) {
   std::vector<Branch*> children;
   std::vector<client::SequenceHandle> handles;
   for (const auto& branch : run->branches()) {
     if (branch->state != BranchState::kForking || branch->parent != &parent) continue;
-    if (branch->has_sequence() || parent.growing) continue;
-    const bool possible = parent.state == BranchState::kActive &&
+    if (branch->has_sequence()) continue;
+    const bool covered = ClaimCovers(*run, *branch);
+    if (covered && parent.growing) {
+      // Had it gone on meanwhile, the child could only begin, beyond the claim.
+      parent.forked_now = options_.admission == Admission::kGuaranteed;
+      continue;
+    }
+    const bool possible = covered && parent.state == BranchState::kActive &&
                           parent.computed == parent.entered &&
                           branch->tokens.size() == parent.entered + 1;
     if (!possible) {

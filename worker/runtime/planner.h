@@ -52,6 +52,7 @@ class Planner {
   void AddReleases(Work& work, Plan& plan) const;
   void AddForks(Work& work, Plan& plan);
   void AddForksOf(Work& work, const std::shared_ptr<RequestRun>& run, Branch& parent, Plan& plan);
+  bool ClaimCovers(const RequestRun& run, const Branch& branch) const;
   void PlanBranch(const std::shared_ptr<RequestRun>& run, Branch& branch, const Work& work,
                   TimePoint now, Plan& plan);
   void Grow(const std::shared_ptr<RequestRun>& run, Branch& branch, uint32_t reserved,

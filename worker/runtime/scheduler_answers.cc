@@ -11,7 +11,8 @@ namespace quire::runtime {
 namespace {
 
 // The only running request gives its blocks back after this long without growth: another worker's
-// older sequence may be waiting for them.
+// older sequence may be waiting for them. So does the youngest of those with claims, whose shortage
+// ends with copies that run and with requests that end.
 constexpr Duration kGiveWay = std::chrono::seconds(1);
 
 // A request that runs alone and had to give way so often will never fit.
@@ -211,10 +212,13 @@ void Scheduler::RelieveShortage() {
   if (std::none_of(work_.running.begin(), work_.running.end(), stalled)) return;
   const TimePoint now = clock_.Now();
   const std::shared_ptr<RequestRun> youngest = work_.running.back();
-  if (work_.running.size() == 1) {
+  const bool alone = work_.running.size() == 1;
+  if (alone || options_.admission == Admission::kGuaranteed) {
     stuck_since_ = std::min(stuck_since_, now);
     if (now - stuck_since_ < kGiveWay) return;
     stuck_since_ = TimePoint::max();
+  }
+  if (alone) {
     work_.begin_at = now + options_.retry_interval;
     if (youngest->preemptions() >= kMostPreemptions) {
       Abandon(youngest, absl::ResourceExhaustedError(
