@@ -6,6 +6,7 @@
 #define QUIRE_CACHE_SERVICE_RPC_WIRE_MESSAGE_H_
 
 #include <google/protobuf/message.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
