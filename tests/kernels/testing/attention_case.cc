@@ -81,6 +81,8 @@ AttentionCase::AttentionCase(const CaseParams& params) : params_(params) {
     id += static_cast<int32_t>(first_id);
     pool_->PoisonBlock(id);
   }
+  // The front is taken last.
+  if (params.spare_block_zero) std::swap(free.front(), *std::find(free.begin(), free.end(), 0));
   FillTable(std::move(free), random);
   const int64_t heads = params.q_heads;
   q_values_.resize(static_cast<size_t>(q_rows_ * heads * params.head_dim));

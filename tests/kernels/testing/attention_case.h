@@ -34,12 +34,13 @@ struct CaseParams {
   AttentionMask mask;
   float softcap = 0;
   bool alibi = false;
-  float largest_sink = 0;     // > 0: sinks up to this
-  int32_t shared_prefix = 0;  // tokens whose blocks all sequences share
-  float spread = 1.0f;        // of K and V
-  int64_t extra_blocks = 9;   // unused, poisoned
-  int64_t pool_blocks = 0;    // > 0: a pool this large, of which only the highest ids are touched
-  int64_t q_padding = 0;      // elements between rows
+  float largest_sink = 0;         // > 0: sinks up to this
+  int32_t shared_prefix = 0;      // tokens whose blocks all sequences share
+  float spread = 1.0f;            // of K and V
+  int64_t extra_blocks = 9;       // unused, poisoned
+  bool spare_block_zero = false;  // block 0 is among the unused
+  int64_t pool_blocks = 0;  // > 0: a pool this large, of which only the highest ids are touched
+  int64_t q_padding = 0;    // elements between rows
   int64_t out_padding = 0;
   int64_t table_padding = 0;  // columns between rows of the table
   uint64_t seed = 1;
