@@ -187,11 +187,19 @@ void Planner::PlanPrefill(const std::shared_ptr<RequestRun>& run, Branch& branch
                        .handle = branch.handle});
 }
 
+// A launch with drafts gains more tokens than one of an unknown token gains time: a branch whose
+// text proposes some waits for its token. So whether drafts are used does not depend on how fast
+// launches come back.
+bool Planner::MayRunAhead(const RequestRun& run, const Branch& branch) const {
+  if (branch.drafting || !run.may_run_ahead()) return false;
+  return options_.drafts == 0 || LookUpDrafts(branch.tokens, 1).empty();
+}
+
 void Planner::PlanDecode(const std::shared_ptr<RequestRun>& run, Branch& branch, uint32_t reserved,
                          Plan& plan) {
   const auto known = static_cast<uint32_t>(branch.tokens.size());
   const uint32_t unknown = branch.choosing;
-  if (unknown > 0 && (branch.drafting || !run->may_run_ahead())) return;
+  if (unknown > 0 && !MayRunAhead(*run, branch)) return;
   if (unknown >= run->remaining(branch)) return;
   if (reserved < known + unknown) {
     ++stats_.launch_waits;

@@ -59,6 +59,7 @@ class Planner {
             const Work& work, TimePoint now, Plan& plan) const;
   void PlanPrefill(const std::shared_ptr<RequestRun>& run, Branch& branch, uint32_t length,
                    Plan& plan);
+  bool MayRunAhead(const RequestRun& run, const Branch& branch) const;
   void PlanDecode(const std::shared_ptr<RequestRun>& run, Branch& branch, uint32_t reserved,
                   Plan& plan);
   void Enter(const std::shared_ptr<RequestRun>& run, Branch& branch, Plan& plan) const;

@@ -32,7 +32,8 @@ struct SchedulerOptions {
   // Launches that are queued before the values sampled by earlier ones are known. 0: each launch
   // has finished before the next step is sent.
   uint32_t lag = 0;
-  // Tokens that prompt lookup proposes per launch and sequence. 0: no drafts.
+  // Tokens that prompt lookup proposes per launch and sequence. 0: no drafts. A sequence that has
+  // proposals waits for its last token instead of running ahead of it by `lag`.
   uint32_t drafts = 0;
   // Keep the logits behind each generated token, for verification.
   bool record_logits = false;

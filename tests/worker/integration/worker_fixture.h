@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "worker/client/cache_client.h"
 #include "worker/model/linear.h"
 #include "worker/model/transformer.h"
+#include "worker/runtime/executor.h"
+#include "worker/runtime/local_executor.h"
 #include "worker/runtime/runner.h"
 #include "worker/runtime/scheduler.h"
 #include "worker/runtime/verifier.h"
@@ -26,6 +29,8 @@ struct WorkerSetup {
   model::ModelConfig model{};
   SchedulerOptions scheduler{};
   WorkloadOptions load{};
+  // Puts something between scheduler and model; absent: nothing.
+  std::function<std::unique_ptr<Executor>(std::unique_ptr<Executor>)> wrap{};
 };
 
 // Two layers, 64 KiB per block of 16 tokens.
@@ -66,7 +71,10 @@ class TestWorker {
     EXPECT_TRUE(client.ok()) << client.status();
     client_ = *std::move(client);
     setup_.load.max_sequence_tokens = client_->pool().max_sequence_tokens;
-    auto scheduler = Scheduler::Create(*client_, *model_, setup.scheduler, clock_);
+    std::unique_ptr<Executor> executor =
+        std::make_unique<LocalExecutor>(*model_, setup.scheduler.threads);
+    if (setup.wrap) executor = setup.wrap(std::move(executor));
+    auto scheduler = Scheduler::Create(*client_, std::move(executor), setup.scheduler, clock_);
     EXPECT_TRUE(scheduler.ok()) << scheduler.status();
     scheduler_ = *std::move(scheduler);
   }

@@ -9,12 +9,10 @@ namespace {
 
 const std::vector<std::string> kRoomy = {"--device_memory_bytes=16MiB",
                                          "--max_sequence_tokens=512"};
-// 40 blocks of 64 KiB: four conversations do not fit at once.
-const std::vector<std::string> kTight = {"--device_memory_bytes=2560KiB",
-                                         "--max_sequence_tokens=320"};
-// As many blocks of 16-bit elements.
-const std::vector<std::string> kTight16 = {"--device_memory_bytes=1280KiB",
-                                           "--max_sequence_tokens=320"};
+
+std::vector<std::string> Tight(const char* bytes) {
+  return {std::string("--device_memory_bytes=") + bytes, "--max_sequence_tokens=320"};
+}
 
 double HitRate(const SchedulerStats& stats) {
   return static_cast<double>(stats.reused_tokens) / static_cast<double>(stats.prompt_tokens);
@@ -33,31 +31,6 @@ TEST(WorkloadsTest, ChatReusesPromptsAndAnswers) {
   EXPECT_EQ(worker.client().tables().size(), 0u);
 }
 
-class LookAheadTest : public testing::TestWithParam<uint32_t> {};
-
-TEST_P(LookAheadTest, DecodingNeverWaitsForTheServer) {
-  ServerProcess server(kRoomy);
-  WorkerSetup setup = SmallSetup(server);
-  setup.scheduler.lag = GetParam();
-  TestWorker worker(setup);
-  std::vector<RequestResult> results;
-  Request request;
-  request.prompt = std::vector<TokenId>(20, 3);
-  request.new_tokens = 200;
-  request.sampling = {0.8f, 5};
-  worker.scheduler().Add(request);
-  while (!worker.scheduler().idle()) ASSERT_TRUE(worker.scheduler().RunOnce().ok());
-  // The first token's slot is asked for with the last chunk of the prompt and may come after it;
-  // until then each launch that comes back finds it missing.
-  EXPECT_LE(worker.stats().launch_waits, 2u + GetParam());
-  EXPECT_EQ(worker.stats().shortages, 0u);
-  // How many depends on how busy the machine is.
-  EXPECT_EQ(worker.stats().unknown_rows > 0, GetParam() > 0);
-  EXPECT_TRUE(worker.Verify(worker.scheduler().TakeResults()).identical());
-}
-
-INSTANTIATE_TEST_SUITE_P(Lags, LookAheadTest, testing::Values(0u, 1u, 2u));
-
 struct Variant {
   const char* name;
   client::StepMode mode = client::StepMode::kStream;
@@ -66,6 +39,9 @@ struct Variant {
   uint32_t lag = 0;
   uint32_t window = 0;
   kernels::DType dtype = kernels::DType::kF32;
+  // 28 blocks of 64 KiB. Four requests begin in one step; with four samples each of at least 61
+  // tokens, 3 whole blocks of them shared, they need 35.
+  const char* memory = "1792KiB";
 };
 
 class VariantsTest : public testing::TestWithParam<Variant> {
@@ -86,10 +62,10 @@ class VariantsTest : public testing::TestWithParam<Variant> {
   }
 };
 
-// A pool in which the requests do not fit at once: evictions, shortages and, with best effort,
-// preemptions, and still the same text.
+// A pool in which the requests do not fit at once, whatever the timing: evictions, shortages and,
+// with best effort, preemptions, and still the same text.
 TEST_P(VariantsTest, AllSearchesAreIdenticalUnderPressure) {
-  ServerProcess server(GetParam().dtype == kernels::DType::kF32 ? kTight : kTight16);
+  ServerProcess server(Tight(GetParam().memory));
   TestWorker worker(Setup(server));
   for (const auto make : {MakeChat, MakeSamples, MakeBeam}) {
     const auto workload = make(worker.load());
@@ -102,13 +78,7 @@ TEST_P(VariantsTest, AllSearchesAreIdenticalUnderPressure) {
   EXPECT_GT(worker.stats().copy_orders, 0u);
   EXPECT_GT(worker.stats().evicted_blocks, 0u);
   EXPECT_GT(worker.stats().shortages, 0u);
-  if (GetParam().admission == Admission::kGuaranteed) {
-    EXPECT_EQ(worker.stats().preemptions, 0u);
-  }
-  if (GetParam().drafts > 0) {
-    EXPECT_GT(worker.stats().accepted_drafts, 0u);
-  }
-  EXPECT_EQ(worker.stats().unknown_rows > 0, GetParam().lag > 0);
+  EXPECT_EQ(worker.stats().preemptions > 0, GetParam().admission == Admission::kBestEffort);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -121,36 +91,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{.name = "LongLag", .lag = 3},
                     Variant{.name = "LagGuaranteed", .admission = Admission::kGuaranteed, .lag = 2},
                     Variant{.name = "LagAndDrafts", .drafts = 3, .lag = 2},
-                    Variant{.name = "Bf16", .dtype = kernels::DType::kBF16},
-                    Variant{.name = "WindowsFp16", .window = 24, .dtype = kernels::DType::kF16}),
+                    Variant{.name = "Bf16", .dtype = kernels::DType::kBF16, .memory = "896KiB"},
+                    Variant{.name = "WindowsFp16",
+                            .window = 24,
+                            .dtype = kernels::DType::kF16,
+                            .memory = "1280KiB"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(WorkloadsTest, DraftsDoNotChangeTheText) {
-  std::vector<std::vector<TokenId>> texts[2];
-  for (const uint32_t drafts : {0u, 3u}) {
-    ServerProcess server(kRoomy);
-    WorkerSetup setup = SmallSetup(server);
-    setup.scheduler.drafts = drafts;
-    setup.load.temperature = 0;
-    TestWorker worker(setup);
-    const auto samples = MakeSamples(worker.load());
-    auto results = worker.Run(*samples, 10);
-    std::sort(results.begin(), results.end(),
-              [](const auto& a, const auto& b) { return a.request.id < b.request.id; });
-    for (const RequestResult& result : results) {
-      for (const Generated& output : result.outputs) {
-        texts[drafts == 0 ? 0 : 1].push_back(output.tokens);
-      }
-    }
-    if (drafts > 0) {
-      EXPECT_GT(worker.stats().accepted_drafts, 0u);
-    }
-  }
-  EXPECT_EQ(texts[0], texts[1]);
-}
-
 TEST(WorkloadsTest, RequestsThatCannotBeServedFailAloneWithAReason) {
-  ServerProcess server(kTight);
+  ServerProcess server(Tight("1792KiB"));
   TestWorker worker(SmallSetup(server));
   Request too_long;
   too_long.prompt = std::vector<TokenId>(310, 1);
