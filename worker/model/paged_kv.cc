@@ -13,29 +13,11 @@ constexpr int32_t kDecodeTokens = 8;
 // Pieces of this length give a sequence the same bits whatever shares its batch.
 constexpr int64_t kFixedSplit = 1024;
 
-absl::Status FromKernel(const kernels::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  const std::string text = absl::StrCat(status.argument(), ": ", status.message());
-  switch (status.code()) {
-    case kernels::StatusCode::kInvalidArgument:
-      return absl::InvalidArgumentError(text);
-    case kernels::StatusCode::kOutOfRange:
-      return absl::OutOfRangeError(text);
-    case kernels::StatusCode::kUnsupported:
-      return absl::UnimplementedError(text);
-    default:
-      return absl::InternalError(text);
-  }
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PagedKv>> PagedKv::Create(const ModelConfig& config,
-                                                         const PagedPool& pool, int threads) {
-  std::unique_ptr<PagedKv> paged(new PagedKv(config));
-  auto backend = kernels::CreateBackend("cpu", {.threads = threads});
-  if (!backend.ok()) return FromKernel(backend.status());
-  paged->backend_ = std::move(*backend);
+absl::StatusOr<std::unique_ptr<PagedKv>> PagedKv::Create(
+    const ModelConfig& config, const PagedPool& pool, std::unique_ptr<kernels::Backend> backend) {
+  std::unique_ptr<PagedKv> paged(new PagedKv(config, std::move(backend)));
   paged->places_.assign(static_cast<size_t>(config.layers), Place{.group = pool.groups.size()});
   for (const PagedGroup& group : pool.groups) {
     if (absl::Status status = paged->AddGroup(pool, group); !status.ok()) return status;

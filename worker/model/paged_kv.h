@@ -1,6 +1,6 @@
 // Keys and values in the blocks of a pool, addressed through block tables.
 //
-//   auto paged = PagedKv::Create(config, pool, threads);
+//   auto paged = PagedKv::Create(config, pool, *MakeKernels({}));
 //   (*paged)->CopyBlocks(orders);                  // an answer's copy orders, before the launch
 //   (*paged)->Prepare(batch, tables);              // one table per sequence of the batch and group
 //   model->Forward(batch, **paged, logits);
@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
+#include "worker/model/kernel_choice.h"
 #include "worker/model/kv_attention.h"
 
 namespace quire::model {
@@ -49,7 +51,8 @@ class PagedKv final : public KvAttention {
  public:
   // INVALID_ARGUMENT if groups and model do not fit together.
   static absl::StatusOr<std::unique_ptr<PagedKv>> Create(const ModelConfig& config,
-                                                         const PagedPool& pool, int threads);
+                                                         const PagedPool& pool,
+                                                         std::unique_ptr<kernels::Backend> backend);
 
   // Executes orders as if one after another.
   absl::Status CopyBlocks(std::span<const GroupCopy> copies);
@@ -80,7 +83,8 @@ class PagedKv final : public KvAttention {
     bool planned = false;
   };
 
-  explicit PagedKv(const ModelConfig& config) : config_(config) {}
+  PagedKv(const ModelConfig& config, std::unique_ptr<kernels::Backend> backend)
+      : config_(config), backend_(std::move(backend)) {}
 
   absl::Status AddGroup(const PagedPool& pool, const PagedGroup& group);
   absl::Status FillTables(const LaunchBatch& batch, std::span<const SequenceTables> tables,
@@ -91,7 +95,7 @@ class PagedKv final : public KvAttention {
   kernels::AttentionParams params(const Group& group) const;
 
   ModelConfig config_;
-  std::unique_ptr<kernels::Backend> backend_;
+  const std::unique_ptr<kernels::Backend> backend_;
   std::vector<Group> groups_;
   std::vector<Place> places_;
   // Of the current launch.

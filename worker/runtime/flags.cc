@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/command_line.h"
+#include "worker/runtime/kernel_flags.h"
 #include "worker/runtime/rank_flags.h"
 
 ABSL_FLAG(std::string, workload, "chat",
@@ -46,7 +47,6 @@ ABSL_FLAG(int32_t, vocabulary, 512, "Number of tokens.");
 ABSL_FLAG(std::string, dtype, "fp32", "Storage of keys and values: fp32, bf16 or fp16.");
 ABSL_FLAG(uint32_t, window, 0, "If not 0, five of six layers see only this many tokens.");
 ABSL_FLAG(uint64_t, model_seed, 1, "Seed of the weights.");
-ABSL_FLAG(int32_t, threads, 1, "Threads of the kernels and of the matrix library, each.");
 
 ABSL_FLAG(
     std::string, admission, "best-effort",
@@ -126,8 +126,9 @@ absl::Status ReadModel(WorkerOptions& options) {
     model.layer_windows = model::FiveToOneWindows(model.layers, window);
   }
   options.model_seed = absl::GetFlag(FLAGS_model_seed);
-  options.threads = absl::GetFlag(FLAGS_threads);
-  if (options.threads < 1) return absl::InvalidArgumentError("--threads must be positive");
+  absl::StatusOr<model::KernelChoice> kernels = ReadKernels();
+  if (!kernels.ok()) return kernels.status();
+  options.kernels = *std::move(kernels);
   return model::Validate(model);
 }
 
@@ -174,7 +175,6 @@ absl::Status ReadScheduler(WorkerOptions& options) {
     return absl::InvalidArgumentError("--lag: in --mode=lock-step nothing runs behind a step");
   }
   scheduler.record_logits = absl::GetFlag(FLAGS_verify);
-  scheduler.threads = options.threads;
   return absl::OkStatus();
 }
 

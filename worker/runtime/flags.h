@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/client/client_options.h"
+#include "worker/model/kernel_choice.h"
 #include "worker/model/model_config.h"
 #include "worker/runtime/runner.h"
 #include "worker/runtime/scheduler_options.h"
@@ -18,7 +19,7 @@ struct WorkerOptions {
   client::ClientOptions client;
   model::ModelConfig model;
   uint64_t model_seed = 1;
-  int threads = 1;
+  model::KernelChoice kernels;
   SchedulerOptions scheduler;
   WorkloadOptions load;
   RunLimits limits;

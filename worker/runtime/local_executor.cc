@@ -5,7 +5,7 @@
 namespace quire::runtime {
 
 absl::Status LocalExecutor::Map(const client::CacheClient& client) {
-  auto kv = MapPagedKv(client.pool(), client.blocks(), model_.part(), threads_);
+  auto kv = MapPagedKv(client.pool(), client.blocks(), model_.part(), kernels_);
   if (!kv.ok()) return kv.status();
   kv_ = *std::move(kv);
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "worker/model/kernel_choice.h"
 #include "worker/model/transformer.h"
 #include "worker/runtime/executor.h"
 
@@ -12,7 +13,8 @@ namespace quire::runtime {
 class LocalExecutor final : public Executor {
  public:
   // The model must outlive it.
-  LocalExecutor(model::Transformer& model, int threads) : model_(model), threads_(threads) {}
+  LocalExecutor(model::Transformer& model, const model::KernelChoice& kernels)
+      : model_(model), kernels_(kernels) {}
 
   const model::ModelConfig& config() const override { return model_.config(); }
 
@@ -27,7 +29,7 @@ class LocalExecutor final : public Executor {
 
  private:
   model::Transformer& model_;
-  const int threads_;
+  const model::KernelChoice kernels_;
   std::unique_ptr<model::PagedKv> kv_;
 };
 

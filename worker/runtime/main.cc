@@ -26,7 +26,7 @@ absl::Status Prefill(WorkerOptions options) {
   auto client = client::CacheClient::Attach(options.client);
   if (!client.ok()) return client.status();
   auto worker =
-      PrefillWorker::Create(**client, **model, options.scheduler.chunk_tokens, options.threads);
+      PrefillWorker::Create(**client, **model, options.scheduler.chunk_tokens, options.kernels);
   if (!worker.ok()) return worker.status();
   const absl::Status status = ServePrefill(**worker, options.prefill_fd);
   // A server that ends at the same time forgets this worker by itself.

@@ -7,7 +7,7 @@ namespace quire::runtime {
 absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::PoolInfo& info,
                                                            std::byte* blocks,
                                                            const model::ModelConfig& config,
-                                                           int threads) {
+                                                           const model::KernelChoice& kernels) {
   if (blocks == nullptr) {
     return absl::FailedPreconditionError("the pool has no memory to compute in");
   }
@@ -15,7 +15,9 @@ absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::PoolInf
   for (const client::LayerGroup& group : info.groups) {
     pool.groups.push_back({group.window_tokens, group.layers});
   }
-  return model::PagedKv::Create(config, pool, threads);
+  auto backend = model::MakeKernels(kernels);
+  if (!backend.ok()) return backend.status();
+  return model::PagedKv::Create(config, pool, *std::move(backend));
 }
 
 absl::Status ExecuteCopies(model::PagedKv& kv, std::span<const client::CopyOrder> orders) {

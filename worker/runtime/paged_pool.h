@@ -16,7 +16,7 @@ namespace quire::runtime {
 absl::StatusOr<std::unique_ptr<model::PagedKv>> MapPagedKv(const client::PoolInfo& info,
                                                            std::byte* blocks,
                                                            const model::ModelConfig& config,
-                                                           int threads);
+                                                           const model::KernelChoice& kernels);
 
 // Executes an answer's copy orders as if one after another.
 absl::Status ExecuteCopies(model::PagedKv& kv, std::span<const client::CopyOrder> orders);

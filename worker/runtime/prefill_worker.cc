@@ -7,11 +7,10 @@
 
 namespace quire::runtime {
 
-absl::StatusOr<std::unique_ptr<PrefillWorker>> PrefillWorker::Create(client::CacheClient& client,
-                                                                     model::Transformer& model,
-                                                                     uint32_t chunk_tokens,
-                                                                     int threads) {
-  std::unique_ptr<PrefillWorker> worker(new PrefillWorker(client, model, chunk_tokens, threads));
+absl::StatusOr<std::unique_ptr<PrefillWorker>> PrefillWorker::Create(
+    client::CacheClient& client, model::Transformer& model, uint32_t chunk_tokens,
+    const model::KernelChoice& kernels) {
+  std::unique_ptr<PrefillWorker> worker(new PrefillWorker(client, model, chunk_tokens, kernels));
   if (absl::Status status = worker->MapPool(); !status.ok()) return status;
   client.set_copy_executor([raw = worker.get()](std::span<const client::CopyOrder> orders) {
     return ExecuteCopies(*raw->kv_, orders);
@@ -21,7 +20,7 @@ absl::StatusOr<std::unique_ptr<PrefillWorker>> PrefillWorker::Create(client::Cac
 
 absl::Status PrefillWorker::MapPool() {
   absl::StatusOr<std::unique_ptr<model::PagedKv>> kv =
-      MapPagedKv(client_.pool(), client_.blocks(), model_.config(), threads_);
+      MapPagedKv(client_.pool(), client_.blocks(), model_.config(), kernels_);
   if (!kv.ok()) return kv.status();
   kv_ = *std::move(kv);
   return absl::OkStatus();

@@ -23,7 +23,8 @@ class PrefillWorker {
  public:
   static absl::StatusOr<std::unique_ptr<PrefillWorker>> Create(client::CacheClient& client,
                                                                model::Transformer& model,
-                                                               uint32_t chunk_tokens, int threads);
+                                                               uint32_t chunk_tokens,
+                                                               const model::KernelChoice& kernels);
 
   // When it returns, the prompt is public. A shortage is POOL_EXHAUSTED, a server that ends
   // DRAINING: the other worker then has to compute the prompt itself. A restarted server is
@@ -38,8 +39,8 @@ class PrefillWorker {
 
  private:
   PrefillWorker(client::CacheClient& client, model::Transformer& model, uint32_t chunk_tokens,
-                int threads)
-      : client_(client), model_(model), chunk_tokens_(chunk_tokens), threads_(threads) {}
+                const model::KernelChoice& kernels)
+      : client_(client), model_(model), chunk_tokens_(chunk_tokens), kernels_(kernels) {}
 
   absl::Status MapPool();
   absl::Status StartOver();
@@ -51,7 +52,7 @@ class PrefillWorker {
   client::CacheClient& client_;
   model::Transformer& model_;
   const uint32_t chunk_tokens_;
-  const int threads_;
+  const model::KernelChoice kernels_;
   std::unique_ptr<model::PagedKv> kv_;
   std::unordered_map<uint64_t, client::SequenceHandle> kept_;
   client::SequenceHandle last_handle_ = 0;

@@ -23,13 +23,13 @@ absl::StatusOr<std::unique_ptr<RankExecutor>> RankExecutor::Create(const WorkerO
   if (!reduce.ok()) return reduce.status();
   executor->reduce_ = *std::move(reduce);
   executor->reduce_->set_peers_alive([raw = executor.get()] { return raw->AllPeersAlive(); });
-  model::SetMatrixThreads(options.threads);
+  model::SetMatrixThreads(options.kernels.threads);
   model::SeededWeights weights(options.model_seed);
   auto model = model::Transformer::CreateShard(
       options.model, weights, {0, static_cast<int32_t>(options.client.ranks)}, *executor->reduce_);
   if (!model.ok()) return model.status();
   executor->model_ = *std::move(model);
-  executor->own_.emplace(*executor->model_, options.threads);
+  executor->own_.emplace(*executor->model_, options.kernels);
   return executor;
 }
 

@@ -18,7 +18,8 @@ using nlohmann::json;
 
 class Rank {
  public:
-  Rank(model::Transformer& model, int threads) : model_(model), threads_(threads) {}
+  Rank(model::Transformer& model, const model::KernelChoice& kernels)
+      : model_(model), kernels_(kernels) {}
 
   absl::Status Do(const json& message) {
     if (message.contains("map")) return Map(ToMapOrder(message["map"]));
@@ -35,8 +36,9 @@ class Rank {
   absl::Status Map(const MapOrder& order) {
     auto mapping = client::PoolMapping::Map(order.grant);
     if (!mapping.ok()) return mapping.status();
+    kv_.reset();  // before the memory that it may have page-locked
     mapping_ = *std::move(mapping);
-    auto kv = MapPagedKv(order.info, mapping_->blocks(), model_.part(), threads_);
+    auto kv = MapPagedKv(order.info, mapping_->blocks(), model_.part(), kernels_);
     if (!kv.ok()) return kv.status();
     kv_ = *std::move(kv);
     return absl::OkStatus();
@@ -52,7 +54,7 @@ class Rank {
   }
 
   model::Transformer& model_;
-  const int threads_;
+  const model::KernelChoice kernels_;
   std::unique_ptr<client::PoolMapping> mapping_;
   std::unique_ptr<model::PagedKv> kv_;
 };
@@ -69,13 +71,13 @@ absl::Status ServeRank(const WorkerOptions& options) {
   auto reduce = SharedReduce::Open(options.reduce_fd, options.rank, options.client.ranks);
   if (!reduce.ok()) return reduce.status();
   (*reduce)->set_peers_alive([&socket] { return socket.HasPeer(); });
-  model::SetMatrixThreads(options.threads);
+  model::SetMatrixThreads(options.kernels.threads);
   model::SeededWeights weights(options.model_seed);
   const model::Shard shard{static_cast<int32_t>(options.rank),
                            static_cast<int32_t>(options.client.ranks)};
   auto model = model::Transformer::CreateShard(options.model, weights, shard, **reduce);
   if (!model.ok()) return model.status();
-  Rank rank(**model, options.threads);
+  Rank rank(**model, options.kernels);
   while (const std::optional<std::string> line = socket.Receive(-1)) {
     const absl::Status status = rank.Do(json::parse(*line));
     if (!status.ok()) (*reduce)->Abort();

@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient
                                                              model::Transformer& model,
                                                              const SchedulerOptions& options,
                                                              const Clock& clock) {
-  return Create(client, std::make_unique<LocalExecutor>(model, options.threads), options, clock);
+  return Create(client, std::make_unique<LocalExecutor>(model, model::KernelChoice{}), options,
+                clock);
 }
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient& client,

@@ -37,8 +37,6 @@ struct SchedulerOptions {
   uint32_t drafts = 0;
   // Keep the logits behind each generated token, for verification.
   bool record_logits = false;
-  // Kernel threads.
-  int threads = 1;
   // Between attempts after a shortage.
   Duration retry_interval = std::chrono::milliseconds(20);
   // A request that cannot begin for this long although nothing else runs here fails.

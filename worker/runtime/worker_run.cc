@@ -63,7 +63,7 @@ absl::Status VerifyAll(const WorkerOptions& options, const std::vector<RequestRe
 
 absl::StatusOr<std::unique_ptr<Executor>> MakeExecutor(const WorkerOptions& options,
                                                        model::Transformer& model, char** argv) {
-  if (options.client.ranks == 1) return std::make_unique<LocalExecutor>(model, options.threads);
+  if (options.client.ranks == 1) return std::make_unique<LocalExecutor>(model, options.kernels);
   return RankExecutor::Create(options, argv);
 }
 
@@ -96,7 +96,7 @@ Progress ShowOn(ProgressPrinter& progress, const Scheduler& scheduler) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<model::Transformer>> MakeModel(const WorkerOptions& options) {
-  model::SetMatrixThreads(options.threads);
+  model::SetMatrixThreads(options.kernels.threads);
   model::SeededWeights weights(options.model_seed);
   return model::Transformer::Create(options.model, weights);
 }

@@ -29,6 +29,8 @@ TEST(ProgramTest, HelpNamesTheWorkloads) {
 TEST(ProgramTest, WrongFlagsAreNamed) {
   const std::pair<const char*, const char*> cases[] = {{"--workload=dance", "--workload"},
                                                        {"--dtype=int4", "--dtype"},
+                                                       {"--backend=abacus", "--backend=abacus"},
+                                                       {"--threads=0", "--threads"},
                                                        {"--mode=carrier", "--mode"},
                                                        {"--head_dim=60", "head_dim 60"},
                                                        {"--admission=none", "--admission"},
@@ -44,6 +46,16 @@ TEST(ProgramTest, WrongFlagsAreNamed) {
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_THAT(result.output, HasSubstr(message));
   }
+}
+
+// Before it connects to anything. With kernels and a device, the next wrong flag is named.
+TEST(ProgramTest, CudaIsRefusedWithAReasonWhereItCannotRun) {
+  const ProgramResult result = Worker({"--backend=cuda", "--users=0"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(
+      result.output,
+      testing::AnyOf(HasSubstr("--backend=cuda --threads=1: name: this build has no CUDA"),
+                     HasSubstr("--backend=cuda --threads=1: device: "), HasSubstr("--users")));
 }
 
 TEST(ProgramTest, ChatEndsWithAVerifiedSummary) {

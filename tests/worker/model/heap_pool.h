@@ -77,6 +77,8 @@ class HeapPool {
   std::vector<int32_t> free_;
 };
 
+inline std::unique_ptr<kernels::Backend> CpuKernels() { return *MakeKernels({}); }
+
 inline SequenceTables Spans(const std::vector<std::vector<int32_t>>& tables) {
   return SequenceTables(tables.begin(), tables.end());
 }

@@ -17,7 +17,7 @@ ModelConfig WindowConfig() {
 class PagedKvTest : public testing::Test {
  protected:
   PagedKvTest() : config_(WindowConfig()), pool_(config_, GroupsOf(config_), 4, 32) {
-    paged_ = *PagedKv::Create(config_, pool_.paged(), 1);
+    paged_ = *PagedKv::Create(config_, pool_.paged(), CpuKernels());
   }
 
   absl::Status Prepare(int32_t position, int32_t count,
@@ -62,9 +62,11 @@ TEST_F(PagedKvTest, CopiesRunInOrderAcrossGroups) {
 TEST_F(PagedKvTest, RefusesGroupsThatAreNotTheModels) {
   PagedPool pool = pool_.paged();
   pool.groups = {{0, {0, 1}}};
-  EXPECT_EQ(PagedKv::Create(config_, pool, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(PagedKv::Create(config_, pool, CpuKernels()).status().code(),
+            absl::StatusCode::kInvalidArgument);
   pool.groups = {{8, {0}}};
-  EXPECT_EQ(PagedKv::Create(config_, pool, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(PagedKv::Create(config_, pool, CpuKernels()).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class TransformerTest : public testing::TestWithParam<Case> {
   TransformerTest() : config_(MakeConfig(GetParam())), pool_(config_, GroupsOf(config_), 16, 256) {
     SeededWeights weights(11);
     model_ = *Transformer::Create(config_, weights);
-    paged_ = *PagedKv::Create(config_, pool_.paged(), 1);
+    paged_ = *PagedKv::Create(config_, pool_.paged(), CpuKernels());
     tokens_ = RandomTokens(config_, 75, 3);
   }
 
