@@ -8,54 +8,62 @@ constexpr size_t kMostQueuedSamples = 1024;
 
 }  // namespace
 
-void ContentChecks::Add(BlockId block, uint32_t group) {
-  Record& record = records_[block];
-  record = {group, next_serial_++, std::nullopt};
-  queue_.push_back(CheckOf(block, record));
-  if (queue_.size() > 2 * records_.size() + kMostQueuedSamples) DropStale();
+void ContentChecks::Add(BlockId block) {
+  Record& record = records_[Index(block)];
+  ++record.serial;
+  record.has_content = true;
+  record.is_known = false;
+  Enqueue(block);
 }
 
+void ContentChecks::Forget(BlockId block) { records_[Index(block)].has_content = false; }
+
 void ContentChecks::Sample(BlockId block) {
-  const auto found = records_.find(block);
-  if (found == records_.end() || !found->second.known || queue_.size() > kMostQueuedSamples) return;
-  queue_.push_back(CheckOf(block, found->second));
+  const Record& record = records_[Index(block)];
+  if (record.has_content && record.is_known && queued_ <= kMostQueuedSamples) Enqueue(block);
+}
+
+void ContentChecks::Enqueue(BlockId block) {
+  Record& record = records_[Index(block)];
+  if (record.is_queued) return;
+  record.is_queued = true;
+  (queued_ == 0 ? first_queued_ : records_[last_queued_].next_queued) = Index(block);
+  last_queued_ = Index(block);
+  ++queued_;
 }
 
 std::vector<ContentCheck> ContentChecks::Take(size_t most) {
   std::vector<ContentCheck> batch;
-  while (!queue_.empty() && batch.size() < most) {
-    const ContentCheck check = queue_.front();
-    queue_.pop_front();
-    if (IsCurrent(check)) batch.push_back(check);
+  for (; queued_ > 0 && batch.size() < most; --queued_) {
+    const BlockId block{first_queued_};
+    Record& record = records_[first_queued_];
+    record.is_queued = false;
+    first_queued_ = record.next_queued;
+    if (record.has_content) batch.push_back({block, 0, record.serial, {}});
   }
   return batch;
 }
 
-bool ContentChecks::IsCurrent(const ContentCheck& check) const {
-  const auto found = records_.find(check.block);
-  return found != records_.end() && found->second.serial == check.serial;
-}
-
-void ContentChecks::DropStale() {
-  std::erase_if(queue_, [this](const ContentCheck& check) { return !IsCurrent(check); });
-}
-
 std::vector<ContentCheck> ContentChecks::All() const {
   std::vector<ContentCheck> checks;
-  for (const auto& [block, record] : records_) {
-    if (record.known) checks.push_back(CheckOf(block, record));
+  for (uint32_t index = 0; index < records_.size(); ++index) {
+    const Record& record = records_[index];
+    if (record.has_content && record.is_known) {
+      checks.push_back({BlockId{index}, 0, record.serial, {}});
+    }
   }
   return checks;
 }
 
 ContentChecks::Outcome ContentChecks::Finish(const ContentCheck& check) {
-  const auto found = records_.find(check.block);
-  if (found == records_.end() || found->second.serial != check.serial) return Outcome::kGone;
-  if (!found->second.known) {
-    found->second.known = check.computed;
+  Record& record = records_[Index(check.block)];
+  if (!record.has_content || record.serial != check.serial) return Outcome::kGone;
+  if (!record.is_known) {
+    record.known = check.computed;
+    record.is_known = true;
     return Outcome::kStored;
   }
-  return *found->second.known == check.computed ? Outcome::kEqual : Outcome::kDifferent;
+  return record.known == check.computed ? Outcome::kEqual : Outcome::kDifferent;
 }
 
 }  // namespace quire

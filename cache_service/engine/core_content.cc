@@ -6,7 +6,7 @@ namespace quire {
 
 void EngineCore::WantChecksum(BlockId block) {
   if (seams_.contents == nullptr) return;
-  checks_.Add(block, pool_.Get(block).group);
+  checks_.Add(block);
   pool_.Mut(block).Set(kChecksumFlag, true);
 }
 
@@ -26,7 +26,10 @@ void EngineCore::SampleHit(BlockId block) {
 
 std::vector<ContentCheck> EngineCore::TakeContentChecks(bool all) {
   ApplyDue();
-  return all ? checks_.All() : checks_.Take(options_.content_checks_per_run);
+  std::vector<ContentCheck> checks =
+      all ? checks_.All() : checks_.Take(options_.content_checks_per_run);
+  for (ContentCheck& check : checks) check.group = pool_.Get(check.block).group;
+  return checks;
 }
 
 std::vector<AuditFinding> EngineCore::FinishContentChecks(const std::vector<ContentCheck>& checks) {

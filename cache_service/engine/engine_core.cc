@@ -15,7 +15,8 @@ EngineCore::EngineCore(const EngineOptions& options, const Clock& clock, const E
       tree_(options.block_count, options.block_tokens, static_cast<uint32_t>(options.groups.size()),
             &journal_),
       start_(clock.Now()),
-      now_(start_) {
+      now_(start_),
+      checks_(seams.contents != nullptr ? options.block_count : 0) {
   const auto is_window = [](const GroupSpec& group) { return group.is_window(); };
   has_windows_ = std::any_of(options.groups.begin(), options.groups.end(), is_window);
   only_windows_ = std::all_of(options.groups.begin(), options.groups.end(), is_window);

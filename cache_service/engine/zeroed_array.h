@@ -1,13 +1,11 @@
-// A fixed array of zero bytes whose pages the system provides on first touch, so that the records
-// of millions of blocks cost nothing at start.
+// A fixed array of zero bytes that begins at a cache line; see ZeroedMemory.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ZEROED_ARRAY_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_ZEROED_ARRAY_H_
 
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <type_traits>
+
+#include "cache_service/base/zeroed_memory.h"
 
 namespace quire {
 
@@ -18,28 +16,20 @@ class ZeroedArray {
  public:
   ZeroedArray() = default;
 
-  explicit ZeroedArray(size_t size) : size_(size) {
-    if (size == 0) return;
-    data_.reset(static_cast<T*>(std::calloc(size, sizeof(T))));
-    if (data_ == nullptr) throw std::bad_alloc();
-  }
+  explicit ZeroedArray(size_t size) : memory_(size * sizeof(T)), size_(size) {}
 
-  T& operator[](size_t index) { return data_.get()[index]; }
+  T& operator[](size_t index) { return data()[index]; }
 
-  const T& operator[](size_t index) const { return data_.get()[index]; }
+  const T& operator[](size_t index) const { return data()[index]; }
 
-  T* data() { return data_.get(); }
+  T* data() { return static_cast<T*>(memory_.data()); }
 
-  const T* data() const { return data_.get(); }
+  const T* data() const { return static_cast<const T*>(memory_.data()); }
 
   size_t size() const { return size_; }
 
  private:
-  struct Free {
-    void operator()(T* data) const { std::free(data); }
-  };
-
-  std::unique_ptr<T, Free> data_;
+  ZeroedMemory memory_;
   size_t size_ = 0;
 };
 

@@ -2,10 +2,16 @@
 
 #include <string>
 
+#include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "tests/bench/decode_batch.h"
 #include "tests/bench/round_trips.h"
 #include "tests/bench/socket_servers.h"
 #include "tests/bench/wire.h"
+
+ABSL_FLAG(std::string, cases, "",
+          "Of socket_decode only the cases whose name contains this, such as 256/stream/unix");
+ABSL_FLAG(int, calls, 0, "Round trips of a case of socket_decode; 0: as many as its goal needs");
 
 namespace quire::bench {
 namespace {
@@ -67,8 +73,11 @@ void BenchSocketDecode(Report& report, bool small) {
     for (const Form form : {Form::kStream, Form::kUnary}) {
       for (const bool tcp : {false, true}) {
         const RatioGoals goals = small ? RatioGoals{} : GoalsOf(sequences, form, tcp);
+        const DecodeCase decode{sequences, form, tcp, ++salt, goals};
+        if (!absl::StrContains(NameOf(decode), absl::GetFlag(FLAGS_cases))) continue;
         const int calls = small ? 20 : (goals.p50 ? 3000 : 1000);
-        RunDecode(report, servers, {sequences, form, tcp, ++salt, goals}, calls);
+        RunDecode(report, servers, decode,
+                  absl::GetFlag(FLAGS_calls) > 0 ? absl::GetFlag(FLAGS_calls) : calls);
       }
     }
   }
