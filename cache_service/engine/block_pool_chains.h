@@ -63,9 +63,27 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
                           Idle idle) {
   ListedRun listed(*this);
   uint64_t held = 0;
+  uint64_t idle_held = 0;
   std::array<uint64_t, kBlockStates> left{};
+  const auto hold = [&](Block& record, size_t i) {
+    record.table_refs = 1;
+    record.holder = worker;
+    record.state = BlockState::kReferenced;
+    const bool blocked_before = record.Has(kBlocksParentFlag);
+    record.Set(kClosedFlag | kBlocksParentFlag, true);
+    if (!blocked_before && add_blocker(i)) blocks_[Index(chain[i - 1])].Set(kBlockedFlag, true);
+  };
   for (size_t i = 0; i < chain.size(); ++i) {
     Block& record = blocks_[Index(chain[i])];
+    // Mostly nobody holds it.
+    if (record.state == BlockState::kIdle && record.place == Place::kBand &&
+        !record.Has(kUnusualFlags | kPendingFlag)) {
+      idle(record);
+      ++idle_held;
+      hold(record, i);
+      listed.Add(Index(chain[i]));
+      continue;
+    }
     if (record.table_refs > 0 && record.holder == worker) {
       ++record.table_refs;
       continue;
@@ -78,12 +96,7 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
     }
     ++held;
     ++left[static_cast<size_t>(record.state)];
-    record.table_refs = 1;
-    record.holder = worker;
-    record.state = BlockState::kReferenced;
-    const bool blocked_before = record.Has(kBlocksParentFlag);
-    record.Set(kClosedFlag | kBlocksParentFlag, true);
-    if (!blocked_before && add_blocker(i)) blocks_[Index(chain[i - 1])].Set(kBlockedFlag, true);
+    hold(record, i);
     if (record.place == Place::kBand) {
       listed.Add(Index(chain[i]));
     } else if (record.place != Place::kNone) {
@@ -91,6 +104,8 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
       Unlink(chain[i]);
     }
   }
+  held += idle_held;
+  left[static_cast<size_t>(BlockState::kIdle)] += idle_held;
   tabled_ += held;
   lists_[worker]->held_count += held;
   state_counts_[static_cast<size_t>(BlockState::kReferenced)] += held;

@@ -50,19 +50,31 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
   NodeId node = root;
   uint32_t matched = 0;
   size_t found = 0;
-  for (; found < hit.path.size(); ++found, matched += block_tokens) {
+  while (found < hit.path.size()) {
+    if (digests.empty()) {
+      const size_t followed = tree_.FollowOnlyChildren(
+          node, tokens.data() + matched, worker, std::span(hit.path).subspan(found),
+          std::span(hit.blocks).subspan(found), [&](NodeId child) {
+            // Children of children mostly lie side by side, and so do their blocks.
+            tree_.PrefetchNear(child + kPrefetchedNodes);
+            pool_.Prefetch(BlockId{tree_.Get(child).block});
+          });
+      found += followed;
+      matched += static_cast<uint32_t>(followed) * block_tokens;
+      if (followed > 0) node = hit.path[found - 1];
+      if (found == hit.path.size()) break;
+    }
     const NodeId child = tree_.FindChild(node, content(matched, block_tokens));
     if (child == kNoNode) break;
     const Node& record = tree_.Get(child);
     const bool own = record.owner == kNoWorker || record.owner == worker;
     if (!own && !Visible(child, worker)) break;
     hit.plain = hit.plain && own;
-    // Children of children mostly lie side by side.
-    tree_.Prefetch(child + kPrefetchedNodes < tree_.end() ? child + kPrefetchedNodes : child);
-    pool_.Prefetch(BlockId{record.block});
     hit.path[found] = child;
     hit.blocks[found] = BlockId{record.block};
     node = child;
+    ++found;
+    matched += block_tokens;
   }
   hit.path.resize(found);
   hit.blocks.resize(found);

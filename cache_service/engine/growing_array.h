@@ -21,6 +21,11 @@ class GrowingArray {
 
   size_t rows() const { return first_rows_ + pages_.size() * kPageRows; }
 
+  // The rows that lie in one piece.
+  size_t first_rows() const { return first_rows_; }
+
+  const T* first() const { return first_.data(); }
+
   void Grow() { pages_.emplace_back(kPageRows * width_); }
 
   T* Row(size_t row) {

@@ -81,10 +81,10 @@ class PrefixTree {
 
   ContentView ContentOf(NodeId node) const;
 
-  // Asks the processor for what a look at `node` will read.
-  void Prefetch(NodeId node) const {
-    __builtin_prefetch(&nodes_[node]);
-    __builtin_prefetch(TokensOf(node));
+  // Asks the processor for what a look at `node` will read; harmless if there is no such node.
+  void PrefetchNear(NodeId node) const {
+    __builtin_prefetch(nodes_.first() + node);
+    __builtin_prefetch(tokens_.first() + size_t{node} * block_tokens_);
   }
 
   NodeId FindChild(NodeId parent, const ContentView& content) const {
@@ -94,6 +94,13 @@ class PrefixTree {
     }
     return SameTokens(TokensOf(node.child), content.tokens, block_tokens_) ? node.child : kNoNode;
   }
+
+  // Goes down from `parent` while the only child is plain, spells the next block of `tokens` and
+  // belongs to everybody or to `worker`; at most blocks.size() times. Writes the nodes and their
+  // blocks of group 0, and calls touch(node) on the way. Returns how many there are.
+  template <typename Touch>
+  size_t FollowOnlyChildren(NodeId parent, const TokenId* tokens, WorkerSlot worker,
+                            std::span<NodeId> path, std::span<BlockId> blocks, Touch touch) const;
 
   // Children by falling common length with `content`, while it is positive; `visit` returns true to
   // stop. Content may be shorter than a block.
@@ -206,6 +213,30 @@ class PrefixTree {
   absl::flat_hash_map<NodeId, std::vector<NodeVariant>> variants_;
   absl::flat_hash_map<NodeId, std::vector<DigestMark>> marks_;
 };
+
+template <typename Touch>
+size_t PrefixTree::FollowOnlyChildren(NodeId parent, const TokenId* tokens, WorkerSlot worker,
+                                      std::span<NodeId> path, std::span<BlockId> blocks,
+                                      Touch touch) const {
+  const size_t width = block_tokens_;
+  const size_t rows = nodes_.first_rows();
+  if (parent >= rows) return 0;
+  const Node* const nodes = nodes_.first();
+  const TokenId* const known = tokens_.first();
+  const Node* node = nodes + parent;
+  size_t found = 0;
+  for (; found < blocks.size() && node->child_count == 1; ++found, tokens += width) {
+    const NodeId child = node->child;
+    if (child >= rows) break;
+    node = nodes + child;
+    if (node->has_marks || (node->owner != kNoWorker && node->owner != worker)) break;
+    if (!SameTokens(known + child * width, tokens, block_tokens_)) break;
+    touch(child);
+    path[found] = child;
+    blocks[found] = BlockId{node->block};
+  }
+  return found;
+}
 
 template <typename Visit>
 void PrefixTree::VisitChildren(NodeId parent, Visit visit) const {

@@ -1,17 +1,60 @@
 #include "cache_service/engine/step_identity.h"
 
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/hash/hash.h"
 #include "absl/types/span.h"
+#include "cache_service/engine/content.h"
 #include "cache_service/engine/overloaded.h"
 
 namespace quire {
 namespace {
 
+// Fletcher's sums of a column over eight lanes of 64 bits, because a prompt may be long and each is
+// hashed for the sake of a repeat that hardly ever comes. Any one or two changes show; more would
+// have to cancel in the sum and in the sum of sums.
+using ColumnSums = std::array<TokenLanes, 8>;
+
+constexpr size_t kRowTokens = 16;
+
+ColumnSums SumsOf(const TokenId* tokens, size_t rows) {
+  // Each by its name, so that they stay in registers.
+  TokenLanes a{}, b{}, c{}, d{}, sum_a{}, sum_b{}, sum_c{}, sum_d{};
+  for (; rows > 0; --rows, tokens += kRowTokens) {
+    a += LoadTokens(tokens);
+    b += LoadTokens(tokens + 4);
+    c += LoadTokens(tokens + 8);
+    d += LoadTokens(tokens + 12);
+    sum_a += a;
+    sum_b += b;
+    sum_c += c;
+    sum_d += d;
+  }
+  return {a, b, c, d, sum_a, sum_b, sum_c, sum_d};
+}
+
 template <typename T>
-absl::Span<const T> AsSpan(std::span<const T> span) {
-  return absl::Span<const T>(span.data(), span.size());
+struct Column {
+  std::span<const T> values;
+
+  template <typename H>
+  friend H AbslHashValue(H state, const Column& column) {
+    constexpr size_t kRow = kRowTokens * sizeof(TokenId) / sizeof(T);
+    const size_t rows = column.values.size() / kRow;
+    const ColumnSums sums = SumsOf(reinterpret_cast<const TokenId*>(column.values.data()), rows);
+    state = H::combine_contiguous(
+        std::move(state), reinterpret_cast<const unsigned char*>(sums.data()), sizeof(sums));
+    const std::span<const T> rest = column.values.subspan(rows * kRow);
+    return H::combine(std::move(state), column.values.size(),
+                      absl::Span<const T>(rest.data(), rest.size()));
+  }
+};
+
+template <typename T>
+Column<T> Whole(std::span<const T> span) {
+  return {span};
 }
 
 template <typename H>
@@ -25,7 +68,7 @@ H HashRanges(H state, const std::vector<RetentionRange>& ranges) {
 
 template <typename H>
 H HashBegin(H state, const BeginOp& op) {
-  state = H::combine(std::move(state), op.sequence, AsSpan(op.tokens), op.recompute_tail,
+  state = H::combine(std::move(state), op.sequence, Whole(op.tokens), op.recompute_tail,
                      op.allocate_tokens.has_value(), op.allocate_tokens.value_or(0),
                      op.skip_cache_read, op.reserve_tokens, op.reserve_sequences);
   const NamespaceParts& parts = op.namespace_parts;
@@ -50,9 +93,9 @@ struct OperationsIdentity {
       state = std::visit(
           Overloaded{[&](const BeginOp& op) { return HashBegin(std::move(state), op); },
                      [&](const AdvanceOp& op) {
-                       return H::combine(std::move(state), AsSpan(op.sequences),
-                                         AsSpan(op.start_lengths), AsSpan(op.tokens),
-                                         AsSpan(op.token_counts), op.ahead, AsSpan(op.aheads));
+                       return H::combine(std::move(state), Whole(op.sequences),
+                                         Whole(op.start_lengths), Whole(op.tokens),
+                                         Whole(op.token_counts), op.ahead, Whole(op.aheads));
                      },
                      [&](const ExtendOp& op) {
                        return H::combine(std::move(state), op.sequence, op.start_length, op.slots);
@@ -63,7 +106,7 @@ struct OperationsIdentity {
                      },
                      [&](const ForkOp& op) {
                        return H::combine(std::move(state), op.sequence, op.start_length,
-                                         AsSpan(op.children));
+                                         Whole(op.children));
                      },
                      [&](const TruncateOp& op) {
                        return H::combine(std::move(state), op.sequence, op.start_length, op.length);
