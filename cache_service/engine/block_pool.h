@@ -6,6 +6,7 @@
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -49,6 +50,13 @@ class BlockPool {
   // Asks the processor for the record; harmless for kNoBlock.
   void Prefetch(BlockId block) const {
     if (Index(block) < size_) __builtin_prefetch(&blocks_[Index(block)], 1);
+  }
+
+  // The same for the next `count` blocks that were never used.
+  void PrefetchFresh(size_t count) const {
+    for (size_t i = fresh_; i < std::min<size_t>(fresh_ + count, size_); ++i) {
+      __builtin_prefetch(&blocks_[i], 1);
+    }
   }
 
   // For changes to fields; call Settle afterwards.

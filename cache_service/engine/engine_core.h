@@ -1,9 +1,9 @@
 // The engine without its lock: all rules of one pool over pool, tree, workers and sequences.
 //
 // Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are
-// spread over one source file per operation: core_step, core_hit, core_begin, core_grow,
-// core_commit, core_windows, core_fork, core_release, core_lease, core_remove, core_pins,
-// core_views, core_content.
+// spread over one source file per operation: core_step, core_hit, core_begin, core_advance,
+// core_grow, core_commit, core_windows, core_fork, core_release, core_lease, core_remove,
+// core_pins, core_views, core_content.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 
@@ -203,13 +203,14 @@ class EngineCore : private BlockingListener {
   void TakeBlocks(Sequence& sequence, uint32_t count);
   void CopyPartial(Sequence& sequence, const Hit& hit);
 
-  // --- core_grow.cc ---
+  // --- core_advance.cc ---
   void Advance(const AdvanceOp& op);
-  // Entries of an advance that are looked up together.
-  static constexpr size_t kPrefetched = 16;
-  void FindNext(std::span<const SequenceHandle> handles, std::array<Sequence*, kPrefetched>& near);
+  void FindAdvancing(const AdvanceOp& op);
+  void PrefetchLeaving();
   bool AdvanceInPlace(Sequence& sequence, uint32_t start_length, TokenId token, uint32_t ahead);
   void AdvanceEntry(const AdvanceOp& op, uint32_t entry, std::span<const TokenId> tokens);
+
+  // --- core_grow.cc ---
   Error Extend(const ExtendOp& op);
   // Holds slots up to `slots` in total; copies the tail first if it is shared.
   Error Grow(Sequence& sequence, uint32_t slots, bool wait);
@@ -424,6 +425,10 @@ class EngineCore : private BlockingListener {
   StepNumber step_ = 0;
   StepResult* out_ = nullptr;
   uint32_t operation_ = 0;
+  // Of the advance that runs now: its sequences, null if there is none; and those of them that
+  // leave their last block.
+  std::vector<Sequence*> advancing_;
+  std::vector<Sequence*> leaving_;
 
   ContentChecks checks_;
   uint64_t hits_since_sample_ = 0;
