@@ -46,7 +46,7 @@ TEST(StepIdentityTest, AnyOneTokenCounts) {
   std::vector<TokenId> tokens = Prompt(200);
   std::set<uint64_t> seen = {OfBegin(tokens)};
   for (TokenId& token : tokens) {
-    for (const TokenId other : {token ^ 1u, token ^ 0x80000000u, 0u}) {
+    for (const TokenId other : {token ^ 1u, token ^ 0x20000u, 0u}) {
       const TokenId before = std::exchange(token, other);
       EXPECT_TRUE(seen.insert(OfBegin(tokens)).second);
       token = before;
