@@ -78,7 +78,7 @@ BENCHMARK(BM_EvictionBands);
 class NoListener final : public BlockingListener {
   void OnBlockingChanged(const Block& /*block*/, bool /*blocking*/) override {}
 
-  void OnClosedChanged(const Block& /*block*/, bool /*closed*/) override {}
+  void OnClosedChanged(const Block& /*block*/) override {}
 };
 
 // Blocks into a table and back to the free list.
