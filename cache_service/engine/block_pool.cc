@@ -89,15 +89,15 @@ void BlockPool::Settle(BlockId block) {
   Block& record = Mut(block);
   CountState(record);
   const ListKind kind = KindOf(record);
-  const bool blocking =
-      kind == ListKind::kNone && record.node != kNoNode && !record.Has(kVariantFlag);
+  // A variant, too: it stands in when the node's own block goes.
+  const bool blocking = kind == ListKind::kNone && record.node != kNoNode;
   if (blocking != record.Has(kBlocksParentFlag)) {
     record.Set(kBlocksParentFlag, blocking);
     listener_->OnBlockingChanged(record, blocking);
   }
-  const bool closed = record.node != kNoNode && !record.Has(kVariantFlag) &&
-                      (record.table_refs > 0 || record.holds > 0 ||
-                       record.fence_worker != kNoWorker || record.Has(kPendingFlag));
+  const bool closed =
+      record.node != kNoNode && (record.table_refs > 0 || record.holds > 0 ||
+                                 record.fence_worker != kNoWorker || record.Has(kPendingFlag));
   const bool firm =
       closed && !one_group_ &&
       (record.table_refs > 0 || record.holds > 0 || record.fence_worker == kManyWorkers ||
@@ -203,6 +203,14 @@ BlockId BlockPool::FirstVictim(WorkerSlot worker, bool only_own) const {
   if (own == kNoBlock) return open;
   if (open == kNoBlock) return own;
   return EvictionOrder::Before(Get(own), Get(open)) ? own : open;
+}
+
+BlockId BlockPool::FirstParked(WorkerSlot worker) const {
+  for (uint32_t index = 0; index < fresh_; ++index) {
+    const BlockId block{index};
+    if (Get(block).place == Place::kParked && AvailableTo(block, worker)) return block;
+  }
+  return kNoBlock;
 }
 
 void BlockPool::TakeEvicted(BlockId block) {

@@ -193,7 +193,7 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
   record.Set(kPendingFlag | kVariantFlag, false);
   if (existing == kNoBlock) {
     tree_.SetBlock(node, group, block);
-    if (has_windows_) LeafChanged(node);
+    if (has_windows_) ClosedChanged(node);
     BlockPlaced(node, group);
     pool_.Settle(block);
     WantChecksum(block);

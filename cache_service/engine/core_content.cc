@@ -66,6 +66,7 @@ AuditFinding EngineCore::TakeOutBad(BlockId block) {
     }
   }
   RemoveSubtree(node, EvictionReason::kBad);
+  FitClaims();
   return {0, block, "tree",
           absl::StrCat("the bytes of block ", Index(block), " (position ", index,
                        ") do not match their checksum")};

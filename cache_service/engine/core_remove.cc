@@ -187,9 +187,9 @@ absl::StatusOr<uint64_t> EngineCore::EvictPrefix(const PrefixSelector& prefix) {
     node = tree_.FindChild(node, content(block_tokens));
     if (node == kNoNode) return 0;
   }
-  if (first == length) return RemoveSubtree(node, EvictionReason::kRequested);
   const uint32_t rest = length - first;
   std::vector<NodeId> tops;
+  if (rest == 0) tops.push_back(node);
   tree_.VisitPartial(node, content(rest), [&](NodeId child, uint32_t common) {
     if (common < rest) return true;
     tops.push_back(child);
@@ -197,6 +197,8 @@ absl::StatusOr<uint64_t> EngineCore::EvictPrefix(const PrefixSelector& prefix) {
   });
   uint64_t blocks = 0;
   for (const NodeId top : tops) blocks += RemoveSubtree(top, EvictionReason::kRequested);
+  // What stays above may need its window now.
+  FitClaims();
   return blocks;
 }
 

@@ -21,22 +21,27 @@ uint64_t ProtectionKey(NodeId node, uint32_t group) { return uint64_t{node} << 1
 
 bool EngineCore::Closed(NodeId node) const { return HasBlockWith(node, kClosedFlag); }
 
-// Firm nodes keep their parent from becoming a leaf. Where a group sees everything, a closed node
-// is as good: if its worker takes it, its own window block makes up for the one that its parent
-// needs.
+// What its worker may take may uncover what stays above it, so only what nobody may take keeps its
+// parent from becoming a leaf.
 bool EngineCore::Firm(NodeId node) const {
-  if (!only_windows_) return Closed(node);
-  // A path may lose blocks above one that stays.
+  // Above what stays, a path stays.
   return firm_children_.contains(node) || HasBlockWith(node, kFirmFlag);
 }
 
 bool EngineCore::HasBlockWith(NodeId node, uint16_t flag) const {
-  // A variant stands in when the node's own blocks go.
-  if (tree_.Get(node).has_variants) return true;
+  const auto has = [&](uint32_t group, BlockId block) {
+    return (only_windows_ || group == full_group_) && block != kNoBlock &&
+           pool_.Get(block).Has(flag);
+  };
   for (uint32_t group = 0; group < groups(); ++group) {
-    if (!only_windows_ && group != full_group_) continue;
-    const BlockId block = tree_.BlockOf(node, group);
-    if (block != kNoBlock && pool_.Get(block).Has(flag)) return true;
+    if (has(group, tree_.BlockOf(node, group))) return true;
+  }
+  if (!tree_.Get(node).has_variants) return false;
+  // A variant stands in when the node's own blocks go.
+  for (const NodeVariant& variant : tree_.Variants(node)) {
+    for (uint32_t group = 0; group < groups(); ++group) {
+      if (has(group, variant.blocks[group])) return true;
+    }
   }
   return false;
 }
@@ -54,7 +59,7 @@ void EngineCore::ClosedChanged(NodeId node) {
   SetFirm(node, Firm(node));
 }
 
-// Its parent counts it, and without full attention may be firm by that itself.
+// Its parent counts it, and may be firm by that itself.
 void EngineCore::SetFirm(NodeId node, bool firm) {
   while (firm_nodes_.contains(node) != firm) {
     journal_.OnRollback([this, node, firm] {
@@ -66,7 +71,7 @@ void EngineCore::SetFirm(NodeId node, bool firm) {
     journal_.OnRollback([this, parent, delta] { AddFirmChildren(parent, 0 - delta); });
     AddFirmChildren(parent, delta);
     LeafChanged(parent);
-    if (!only_windows_ || tree_.IsRoot(parent)) return;
+    if (tree_.IsRoot(parent)) return;
     node = parent;
     firm = Firm(node);
   }

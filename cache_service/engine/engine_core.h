@@ -231,6 +231,7 @@ class EngineCore : private BlockingListener {
   BlockId NextVictim(bool only_own);
   BlockId EvictOne(bool only_own);
   bool EvictPlainTip(BlockId victim);
+  BlockId EvictNeeded();
   bool FreeOpenVictim();
   bool IsNeeded(BlockId block) const;
 

@@ -197,10 +197,15 @@ void InvariantChecker::CheckBlockers() {
   std::vector<uint32_t> blockers(tree.end());
   for (NodeId node = 1; node < tree.end(); ++node) {
     if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;
-    const BlockId block = tree.BlockOf(node, core_.full_group_);
-    if (block == kNoBlock) continue;
-    if (BlockPool::KindOf(core_.pool_.Get(block)) != BlockPool::ListKind::kNone) continue;
-    ++blockers[tree.Get(node).parent];
+    const auto count = [&](BlockId block) {
+      if (block == kNoBlock) return;
+      if (BlockPool::KindOf(core_.pool_.Get(block)) != BlockPool::ListKind::kNone) return;
+      ++blockers[tree.Get(node).parent];
+    };
+    count(tree.BlockOf(node, core_.full_group_));
+    for (const NodeVariant& variant : tree.Variants(node)) {
+      count(variant.blocks[core_.full_group_]);
+    }
   }
   for (NodeId node = 1; node < tree.end(); ++node) {
     if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;

@@ -61,7 +61,7 @@ TEST(PromisesUnderPressure, AFencedBlockHidesNoHeldLeafAboveIt) {
     const Error& refused = answer.failures[0].error;
     EXPECT_EQ(refused.reason, Reason::kPoolExhausted);
     EXPECT_EQ(refused.Detail("needed"), std::to_string(2 * groups));
-    EXPECT_EQ(refused.Detail("evictable"), std::to_string(groups));
+    EXPECT_EQ(refused.Detail("evictable"), "1");
     story.ExpectSound();
     w.Begin(kC, Text(4, 4));
   }
@@ -185,6 +185,25 @@ TEST(PromisesUnderPressure, WhatAClaimLostComesBackBeforeAnybodyTakesIt) {
   v.Begin(kC, Text(4, 4));
   w.Extend(kA, 16);
   EXPECT_EQ(w.Held(kA), 4u);
+}
+
+// Taking a held end out makes the block above it a leaf, which needs its window from now on.
+TEST(PromisesUnderPressure, ClaimsFitWhatIsLeftWhenContentIsTakenOut) {
+  FacadeStory story(PoolOfWindows(4, 9, {0, 6}, 16));
+  Worker& w = story.Attach("w");
+  Worker& v = story.Attach("v");
+  w.Prompt(kA, Text(1, 12));
+  ASSERT_EQ(w.Table(kA, 1)[0], kNoBlock);
+  v.Begin(kA, Text(3, 1), {.reserve_tokens = 8});
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 2u);
+  const Tokens prompt = Text(1, 12);
+  EXPECT_EQ(
+      story.driver().EvictPrefix({.model_fingerprint = "model", .tokens = prompt}).value_or(0), 2u);
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 1u);
+  story.ExpectSound();
+  w.Finish(kA);
+  v.Extend(kA, 8);
+  EXPECT_EQ(v.Held(kA), 2u);
 }
 
 TEST(PromisesUnderPressure, ACopyIsTakenFromItsOwnPromise) {

@@ -94,10 +94,19 @@ BlockId NaiveEngine::ChooseSource(const std::vector<BlockId>& choices,
     }
   }
   hidden_choice_ |= choices.size() > 1;
-  for (const BlockId block : pool_.EvictableFor(actor_)) {
-    if (std::find(choices.begin(), choices.end(), block) != choices.end()) return block;
-  }
-  return choices.front();
+  // The dearest: what was cheap enough would have been named.
+  const auto evictable = pool_.EvictableFor(actor_);
+  const auto cost = [&](BlockId choice) {
+    const NaiveContent& content = pool_.content.at(choice);
+    size_t blocks = 0;
+    for (uint32_t group = 0; group < options_.groups.size(); ++group) {
+      const BlockId block = pool_.Find(group, content.space, content.prefix, actor_);
+      blocks += std::find(evictable.begin(), evictable.end(), block) != evictable.end();
+    }
+    return blocks;
+  };
+  return *std::max_element(choices.begin(), choices.end(),
+                           [&](BlockId a, BlockId b) { return cost(a) < cost(b); });
 }
 
 std::vector<BlockId> NaiveEngine::ChooseSources(const NaiveSequence& sequence,

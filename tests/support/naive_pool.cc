@@ -82,10 +82,16 @@ bool NaivePool::StaysAsLeaf(const NaiveContent& leaf) const {
     return !entry.second.dead &&
            (!entry.second.is_public || held.Held() || !held.releasing.empty());
   };
+  // Not even the worker whose release fences it can.
+  const auto firm = [&](const auto& entry) {
+    const NaiveHolders& held = holders[Index(entry.first)];
+    return held.Held() || held.releasing.size() > 1 ||
+           (!entry.second.is_public && !held.AvailableTo(entry.second.worker));
+  };
   bool stays = false;
   for (const auto& entry : content) {
     if (!closed(entry) || groups[entry.second.group].is_window()) continue;
-    if (leaf.Before(entry.second)) return false;
+    if (leaf.Before(entry.second) && firm(entry)) return false;
     stays = stays || leaf.SamePrefix(entry.second);
   }
   return stays;
