@@ -1,4 +1,6 @@
 // quire-server: reads options, builds the server, waits for its end.
+#include <malloc.h>
+
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -61,7 +63,15 @@ int Probe(const ServerOptions& options) {
   return health.ok() ? kEndedInOrder : Fail(health, kDoesNotServe);
 }
 
+// A prompt of 32k tokens is a message of 128 KiB, where malloc begins to map and unmap each piece:
+// the pages of every message would be cleared anew. What is freed stays for the next message.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+}
+
 int Serve(const ServerOptions& options) {
+  KeepFreedMemory();
   BlockSignals();
   const SystemClock clock;
   auto server = Server::Start(options, clock);

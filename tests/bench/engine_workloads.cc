@@ -1,41 +1,14 @@
 #include "tests/bench/engine_workloads.h"
 
-#include <malloc.h>
-
-#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "cache_service/base/clock.h"
-#include "cache_service/engine/cache_engine.h"
+#include "tests/bench/bench_engine.h"
 #include "tests/bench/bench_worker.h"
 #include "tests/bench/measure.h"
 
 namespace quire::bench {
 namespace {
-
-const SystemClock& BenchClock() {
-  static const SystemClock clock;
-  return clock;
-}
-
-std::unique_ptr<CacheEngine> MakeEngine(uint32_t blocks) {
-  EngineOptions options;
-  options.block_count = blocks;
-  options.block_tokens = 16;
-  options.memory = PoolMemoryKind::kWorker;
-  options.max_sequence_tokens = std::min(131072u, blocks * 16);
-  auto engine = CacheEngine::Create(options, BenchClock());
-  if (!engine.ok()) std::abort();
-  return *std::move(engine);
-}
-
-// Tokens that only this (family, count) has.
-std::vector<TokenId> Tokens(uint32_t family, uint32_t count) {
-  std::vector<TokenId> tokens(count);
-  std::iota(tokens.begin(), tokens.end(), family * 1'000'003u);
-  return tokens;
-}
 
 struct PromptTimes {
   std::vector<double> begin;
@@ -113,6 +86,34 @@ void BenchPrompts(Report& report, bool small) {
   }
   report.Add({absl::StrCat("engine/fork/", length / 1024, "k/4"), Median(forks), "us",
               small ? std::nullopt : std::optional<double>(5)});
+}
+
+// A sequence and its four forks get a token each: all but one need a copy of the shared last block.
+void BenchDiverge(Report& report, bool small) {
+  const auto engine = MakeEngine(8192);
+  BenchWorker worker(*engine);
+  const std::vector<TokenId> tokens = Tokens(1, small ? 4090 : 32760);
+  const auto length = static_cast<uint32_t>(tokens.size());
+  worker.Do(BenchWorker::Begin(1, tokens));
+  worker.Do(BenchWorker::Commit(1, length));
+  const std::vector<SequenceHandle> children = {2, 3, 4, 5};
+  const std::vector<SequenceHandle> all = {1, 2, 3, 4, 5};
+  const std::vector<uint32_t> lengths(all.size(), length);
+  const std::vector<TokenId> next = {1, 2, 3, 4, 5};
+  std::vector<double> times;
+  for (int i = 0; i < (small ? 3 : 200); ++i) {
+    worker.Do(ForkOp{1, length, children});
+    AdvanceOp advance;
+    advance.sequences = all;
+    advance.start_lengths = lengths;
+    advance.tokens = next;
+    const std::vector<Operation> operations = {advance};
+    times.push_back(Microseconds([&] { worker.Step(operations); }));
+    worker.Do(TruncateOp{1, length + 1, length});
+    for (const SequenceHandle child : children) worker.Do(BenchWorker::Finish(child));
+    worker.Settle();
+  }
+  report.Add({absl::StrCat("engine/fork/", length / 1024, "k/4/diverge"), Median(times), "us", {}});
 }
 
 // Families of prompts that share 2,048 tokens and have 512 of their own; the pool holds half of the
@@ -254,55 +255,6 @@ void BenchPoolSize(Report& report, bool small) {
   std::unique_ptr<CacheEngine> engine;
   const double start = Microseconds([&] { engine = MakeEngine(blocks); });
   report.Add({absl::StrCat("engine/start/", blocks / 1000, "k_blocks"), start / 1e6, "s", 1.0});
-}
-
-namespace {
-
-// Many sequences begin together, decode and finish; returns the number of operations.
-uint64_t SoakRound(BenchWorker& worker, SequenceHandle first) {
-  constexpr uint32_t kSequences = 256;
-  constexpr uint32_t kSteps = 380;
-  std::vector<SequenceHandle> handles(kSequences);
-  std::vector<uint32_t> lengths(kSequences, 100);
-  const std::vector<TokenId> next(kSequences, 7);
-  std::iota(handles.begin(), handles.end(), first);
-  for (const SequenceHandle handle : handles) {
-    const std::vector<TokenId> tokens = Tokens(static_cast<uint32_t>(handle % 99'991), 100);
-    worker.Do(BenchWorker::Begin(handle, tokens));
-  }
-  for (uint32_t step = 0; step < kSteps; ++step) {
-    AdvanceOp advance;
-    advance.sequences = handles;
-    advance.start_lengths = lengths;
-    advance.tokens = next;
-    advance.ahead = 8;
-    const std::vector<Operation> operations = {advance};
-    worker.Step(operations);
-    for (uint32_t& length : lengths) ++length;
-  }
-  for (const SequenceHandle handle : handles) worker.Do(BenchWorker::Finish(handle));
-  return uint64_t{kSequences} * (kSteps + 2);
-}
-
-}  // namespace
-
-// The heap after a quarter of the operations and at the end.
-void BenchSoak(Report& report, bool small) {
-  const auto engine = MakeEngine(16384);
-  BenchWorker worker(*engine);
-  const uint64_t operations = small ? 400'000 : 100'000'000;
-  uint64_t done = 0;
-  size_t settled = 0;
-  const double time = Microseconds([&] {
-    for (SequenceHandle first = 1; done < operations; first += 256) {
-      done += SoakRound(worker, first);
-      if (settled == 0 && done >= operations / 4) settled = mallinfo2().uordblks;
-    }
-  });
-  const auto grown = static_cast<double>(mallinfo2().uordblks) - static_cast<double>(settled);
-  report.Add({"engine/soak/operations", static_cast<double>(done) / 1e6, "million", {}});
-  report.Add({"engine/soak/operation", time * 1e3 / static_cast<double>(done), "ns", {}});
-  report.Add({"engine/soak/heap_growth", grown / 1024, "KiB", 64});
 }
 
 }  // namespace quire::bench

@@ -8,6 +8,7 @@ namespace quire::bench {
 
 // `small` shrinks pools and repeats, to see that everything runs.
 void BenchPrompts(Report& report, bool small);
+void BenchDiverge(Report& report, bool small);
 void BenchFamily(Report& report, bool small);
 void BenchEviction(Report& report, bool small);
 void BenchRetention(Report& report, bool small);

@@ -12,9 +12,10 @@
 #include "tests/bench/socket_workloads.h"
 
 ABSL_FLAG(bool, all, false, "Run every workload");
-ABSL_FLAG(std::string, workload, "",
-          "Run one: prompts, family, eviction, retention, decode, start, footprint, trace, soak, "
-          "socket_decode, socket_begin, workers, look_ahead");
+ABSL_FLAG(
+    std::string, workload, "",
+    "Run one: prompts, diverge, family, eviction, retention, decode, start, footprint, trace, "
+    "soak, socket_decode, socket_begin, workers, look_ahead");
 ABSL_FLAG(bool, smoke, false, "Small sizes, to see that everything runs; goals do not count");
 ABSL_FLAG(std::string, json, "", "Also write the results to this file");
 ABSL_FLAG(std::string, echo_server, "", "Only serve the echo on this Unix socket, until SIGTERM");
@@ -28,6 +29,7 @@ struct Workload {
 
 constexpr Workload kWorkloads[] = {
     {"prompts", quire::bench::BenchPrompts},
+    {"diverge", quire::bench::BenchDiverge},
     {"family", quire::bench::BenchFamily},
     {"eviction", quire::bench::BenchEviction},
     {"retention", quire::bench::BenchRetention},

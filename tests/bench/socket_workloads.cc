@@ -11,7 +11,7 @@
 
 ABSL_FLAG(std::string, cases, "",
           "Of socket_decode only the cases whose name contains this, such as 256/stream/unix");
-ABSL_FLAG(int, calls, 0, "Round trips of a case of socket_decode; 0: as many as its goal needs");
+ABSL_FLAG(int, calls, 0, "Round trips of a case with one socket; 0: as many as its goal needs");
 
 namespace quire::bench {
 namespace {
@@ -39,6 +39,11 @@ RatioGoals GoalsOf(uint32_t sequences, Form form, bool tcp) {
   if (sequences == 256) return {1.3, {}};
   if (sequences == 1024 && form == Form::kStream) return {1.5, {}};
   return {};
+}
+
+int CallsOr(int usual) {
+  const int given = absl::GetFlag(FLAGS_calls);
+  return given > 0 ? given : usual;
 }
 
 void RunDecode(Report& report, const SocketServers& servers, const DecodeCase& c, int calls) {
@@ -76,8 +81,7 @@ void BenchSocketDecode(Report& report, bool small) {
         const DecodeCase decode{sequences, form, tcp, ++salt, goals};
         if (!absl::StrContains(NameOf(decode), absl::GetFlag(FLAGS_cases))) continue;
         const int calls = small ? 20 : (goals.p50 ? 3000 : 1000);
-        RunDecode(report, servers, decode,
-                  absl::GetFlag(FLAGS_calls) > 0 ? absl::GetFlag(FLAGS_calls) : calls);
+        RunDecode(report, servers, decode, CallsOr(calls));
       }
     }
   }
@@ -95,7 +99,7 @@ void BenchSocketBegin(Report& report, bool small) {
   };
   RoundTrips cold;
   RoundTrips trips;
-  const uint64_t calls = small ? 5 : 400;
+  const auto calls = static_cast<uint64_t>(CallsOr(small ? 5 : 400));
   for (uint64_t sequence = 1; sequence <= calls; ++sequence) {
     prepare(sequence);
     TimePair(servers, worker, echo, sequence == 1 ? cold : trips);
