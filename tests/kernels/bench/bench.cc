@@ -37,13 +37,14 @@ struct Shape {
   int32_t group;
   int32_t block_tokens;
   int threads;
+  int32_t head_dim = 128;
 };
 
 LayoutParams ParamsOf(const Shape& shape) {
   LayoutParams params{.dtype = shape.dtype,
                       .layers = 4,
                       .kv_heads = 8,
-                      .head_dim = 128,
+                      .head_dim = shape.head_dim,
                       .block_tokens = shape.block_tokens};
   if (ElementBytes(shape.dtype) == 1) params.scale_kind = ScaleKind::kPerTensor;
   return params;
@@ -57,7 +58,8 @@ std::unique_ptr<Backend> Cpu(int threads) {
 
 std::string NameOf(const char* kind, const Shape& shape) {
   return std::string(kind) + "/" + Name(shape.dtype) + "/G" + std::to_string(shape.group) + "/N" +
-         std::to_string(shape.block_tokens) + "/threads" + std::to_string(shape.threads);
+         std::to_string(shape.block_tokens) + "/D" + std::to_string(shape.head_dim) + "/threads" +
+         std::to_string(shape.threads);
 }
 
 Record BenchDecode(const Shape& shape, const Options& options) {
@@ -184,17 +186,31 @@ void Print(const Record& record, const Options& options, bool first) {
   std::fflush(stdout);
 }
 
+// Two-byte types at every head size, block size and thread count that the aims name, the others as
+// engines mostly use them.
+std::vector<Shape> DecodeShapes() {
+  std::vector<Shape> shapes;
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const int32_t head_dim : {64, 128, 256}) {
+      for (const int32_t n : {16, 64}) {
+        for (const int threads : {1, 2}) {
+          for (const int32_t group : {1, 4, 8})
+            shapes.push_back({dtype, group, n, threads, head_dim});
+        }
+      }
+    }
+  }
+  for (const DType dtype : {DType::kE4M3, DType::kI8, DType::kF32}) {
+    for (const int32_t group : {1, 4, 8}) shapes.push_back({dtype, group, 16, 1});
+  }
+  return shapes;
+}
+
 std::vector<std::function<std::vector<Record>()>> Cases(const Options& options) {
   std::vector<std::function<std::vector<Record>()>> cases;
   const auto wants = [&](const char* part) { return options.only.empty() || options.only == part; };
   if (wants("decode")) {
-    for (const DType dtype : {DType::kBF16, DType::kF16, DType::kE4M3, DType::kI8, DType::kF32}) {
-      for (const int32_t group : {1, 4, 8}) {
-        const Shape shape{dtype, group, 16, 1};
-        cases.push_back([=] { return std::vector<Record>{BenchDecode(shape, options)}; });
-      }
-    }
-    for (const Shape& shape : {Shape{DType::kBF16, 4, 64, 1}, Shape{DType::kBF16, 4, 16, 2}}) {
+    for (const Shape& shape : DecodeShapes()) {
       cases.push_back([=] { return std::vector<Record>{BenchDecode(shape, options)}; });
     }
     for (const DType dtype : {DType::kBF16, DType::kE4M3}) {
