@@ -13,6 +13,10 @@ bool IsLeftToTheOther(const absl::Status& status) {
   return ReasonOf(status) == Reason::kPoolExhausted || ReasonOf(status) == Reason::kDraining;
 }
 
+absl::Status Release(PrefillWorker& worker, const nlohmann::json& which) {
+  return which == "all" ? worker.ReleaseAll() : worker.Release(which.get<uint64_t>());
+}
+
 }  // namespace
 
 absl::Status ServePrefill(PrefillWorker& worker, int fd) {
@@ -20,7 +24,7 @@ absl::Status ServePrefill(PrefillWorker& worker, int fd) {
   while (const std::optional<std::string> line = socket.Receive(-1)) {
     const nlohmann::json message = nlohmann::json::parse(*line, nullptr, false);
     if (message.contains("release")) {
-      const absl::Status status = worker.Release(message["release"].get<uint64_t>());
+      const absl::Status status = Release(worker, message["release"]);
       if (!status.ok()) return status;
       continue;
     }
@@ -65,5 +69,13 @@ std::optional<Request> HandoffWorkload::Next() {
 void HandoffWorkload::OnBegun(const Request& request) {
   socket_.Send(nlohmann::json({{"release", request.id}}).dump());
 }
+
+// One that failed may never have begun.
+void HandoffWorkload::OnResult(const RequestResult& result) {
+  if (!result.status.ok()) OnBegun(result.request);
+  inner_->OnResult(result);
+}
+
+void HandoffWorkload::OnDraining() { socket_.Send(nlohmann::json({{"release", "all"}}).dump()); }
 
 }  // namespace quire::runtime

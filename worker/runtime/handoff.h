@@ -1,8 +1,9 @@
 // Prompts handed from a decoding process to a prefilling one and back.
 //
 // The two talk in lines of JSON over a socket: {"id": 1, "prompt": [..]} asks for a prompt,
-// {"release": 1} says that its blocks are held by the asker; {"done": 1} answers the first, also if
-// the prompt could not be computed: the asker's begin then finds less.
+// {"release": 1} says that its blocks are held by the asker, {"release": "all"} that none of those
+// kept will be; {"done": 1} answers the first, also if the prompt could not be computed: the
+// asker's begin then finds less.
 #ifndef QUIRE_WORKER_RUNTIME_HANDOFF_H_
 #define QUIRE_WORKER_RUNTIME_HANDOFF_H_
 
@@ -31,7 +32,7 @@ class HandoffWorkload final : public Workload {
 
   std::optional<Request> Next() override;
 
-  void OnResult(const RequestResult& result) override { inner_->OnResult(result); }
+  void OnResult(const RequestResult& result) override;
 
   bool exhausted() const override {
     return inner_->exhausted() && asked_.empty() && ready_.empty();
@@ -39,6 +40,10 @@ class HandoffWorkload final : public Workload {
 
   // The scheduler began a request.
   void OnBegun(const Request& request);
+
+  // The server drains: this side begins nothing more there, and the server ends only once the other
+  // one has given up what it keeps.
+  void OnDraining();
 
  private:
   void TakeAllBack();

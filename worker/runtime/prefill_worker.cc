@@ -87,6 +87,17 @@ absl::Status PrefillWorker::Release(uint64_t id) {
   client::Step step;
   step.Finish(found->second);
   kept_.erase(found);
+  return Finish(std::move(step));
+}
+
+absl::Status PrefillWorker::ReleaseAll() {
+  client::Step step;
+  for (const auto& [id, sequence] : kept_) step.Finish(sequence);
+  kept_.clear();
+  return step.empty() ? absl::OkStatus() : Finish(std::move(step));
+}
+
+absl::Status PrefillWorker::Finish(client::Step step) {
   const absl::Status status = Call(std::move(step)).status();
   return client::EndsLease(status) ? StartOver() : status;
 }

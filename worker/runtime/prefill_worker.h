@@ -33,6 +33,8 @@ class PrefillWorker {
 
   // The other worker holds the blocks now. An unknown id is ignored.
   absl::Status Release(uint64_t id);
+  // Nobody will begin what is kept.
+  absl::Status ReleaseAll();
 
   // Prompt tokens that were computed and not found.
   uint64_t computed_tokens() const { return computed_tokens_; }
@@ -44,6 +46,7 @@ class PrefillWorker {
 
   absl::Status MapPool();
   absl::Status StartOver();
+  absl::Status Finish(client::Step step);
   absl::Status TryToCompute(uint64_t id, const std::vector<TokenId>& prompt);
   absl::StatusOr<client::StepAnswer> Call(client::Step step);
   absl::Status Launch(client::SequenceHandle sequence, const std::vector<TokenId>& prompt,

@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeExecutor(const WorkerOptions& opti
 // The process that computes the prompts, if the workload has one; `workload` then gets them there.
 absl::StatusOr<std::optional<ChildProcess>> StartPrefill(const WorkerOptions& options, char** argv,
                                                          Scheduler& scheduler,
-                                                         std::unique_ptr<Workload>& workload) {
+                                                         std::unique_ptr<Workload>& workload,
+                                                         HandoffWorkload*& handoff) {
   if (options.workload != "prefill-decode") return std::nullopt;
   auto started = ChildProcess::Start(argv, [&](int socket) {
     return std::vector<std::string>{"--name=" + options.client.worker + "-prefill",
@@ -78,10 +79,21 @@ absl::StatusOr<std::optional<ChildProcess>> StartPrefill(const WorkerOptions& op
   });
   if (!started.ok()) return started.status();
   std::optional<ChildProcess> prefill(*std::move(started));
-  auto handoff = std::make_unique<HandoffWorkload>(std::move(workload), prefill->TakeSocket());
-  scheduler.set_on_begun([raw = handoff.get()](const Request& request) { raw->OnBegun(request); });
-  workload = std::move(handoff);
+  auto made = std::make_unique<HandoffWorkload>(std::move(workload), prefill->TakeSocket());
+  handoff = made.get();
+  scheduler.set_on_begun([raw = handoff](const Request& request) { raw->OnBegun(request); });
+  workload = std::move(made);
   return prefill;
+}
+
+// `handoff` may come and go meanwhile.
+client::TellServerNotice TellHandoffToo(client::TellServerNotice tell, HandoffWorkload*& handoff) {
+  return [tell = std::move(tell), &handoff](const client::ServerNotice& notice) {
+    if (handoff != nullptr && notice.kind == client::ServerNotice::Kind::kDraining) {
+      handoff->OnDraining();
+    }
+    if (tell != nullptr) tell(notice);
+  };
 }
 
 Progress ShowOn(ProgressPrinter& progress, const Scheduler& scheduler) {
@@ -109,6 +121,9 @@ absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPr
   auto executor = MakeExecutor(options, **model, argv);
   if (!executor.ok()) return executor.status();
   options.client.model_fingerprint = (*model)->fingerprint();
+  HandoffWorkload* handoff = nullptr;
+  options.client.on_server_notice =
+      TellHandoffToo(std::move(options.client.on_server_notice), handoff);
   auto client = client::CacheClient::Attach(options.client);
   if (!client.ok()) return client.status();
   options.load.max_sequence_tokens = (*client)->pool().max_sequence_tokens;
@@ -119,13 +134,14 @@ absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPr
   auto made = WithTexts(options, MakeWorkload(options, *std::move(trace)));
   if (!made.ok()) return made.status();
   std::unique_ptr<Workload> workload = *std::move(made);
-  auto prefill = StartPrefill(options, argv, **scheduler, workload);
+  auto prefill = StartPrefill(options, argv, **scheduler, workload, handoff);
   if (!prefill.ok()) return prefill.status();
 
   const RunOutcome outcome = RunWorkload(**scheduler, *workload, options.limits, options.verify,
                                          clock, ShowOn(progress, **scheduler));
   progress.Finish();
   // Closing the socket ends the other process.
+  handoff = nullptr;
   workload.reset();
   if (prefill->has_value()) {
     const absl::Status status = (*prefill)->Wait();

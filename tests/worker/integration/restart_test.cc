@@ -4,7 +4,9 @@
 #include <signal.h>
 
 #include <chrono>
+#include <thread>
 
+#include "tests/support/operator_calls.h"
 #include "tests/support/server_process.h"
 
 namespace quire {
@@ -15,6 +17,25 @@ using testing::Not;
 
 const std::vector<std::string> kRoomy = {"--device_memory_bytes=16MiB",
                                          "--max_sequence_tokens=512"};
+
+// One that ends by its deadline has waited for somebody in vain.
+const std::vector<std::string> kPatient = {"--device_memory_bytes=16MiB",
+                                           "--max_sequence_tokens=512", "--drain_deadline=600s"};
+
+template <typename Condition>
+bool Eventually(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+// Long before its deadline.
+bool EndsInTime(ServerProcess& server) {
+  return Eventually([&] { return !server.IsAlive(); });
+}
 
 std::vector<std::string> Worker(const std::string& server, std::vector<std::string> flags) {
   std::vector<std::string> arguments = {QUIRE_WORKER, "--server=" + server, "--layers=2",
@@ -36,12 +57,14 @@ class RestartTest : public testing::TestWithParam<Restart> {};
 
 // Requests never stop coming while the server ends and another one takes its socket.
 TEST_P(RestartTest, UnderLoadCostsNoRequest) {
-  ServerProcess server(kRoomy);
+  ServerProcess server(kPatient);
   Program worker(Worker(server.address(), {std::string("--workload=") + GetParam().workload,
                                            "--seconds=600", "--users=4", GetParam().more}));
   for (int restart = 0; restart < 2; ++restart) {
     ASSERT_TRUE(worker.WaitFor(restart == 0 ? "requests (" : "again after")) << worker.output();
     if (GetParam().end == End::kSigterm) {
+      SignalProcess(server.pid(), SIGTERM);
+      ASSERT_TRUE(EndsInTime(server)) << worker.output();
       EXPECT_EQ(server.Terminate().exit_code, 0);
     } else {
       server.Kill();
@@ -76,6 +99,44 @@ TEST(PrefillDecodeTest, ADeadPrefillProcessCostsNoRequest) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("150 finished, 0 failed"));
   EXPECT_THAT(result.output, HasSubstr("the prefill process failed"));
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+}
+
+uint64_t SequencesOf(const ServerProcess& server, const std::string& name) {
+  const auto workers = OperatorCalls(server.address()).Workers();
+  if (!workers.ok()) return 0;
+  for (const v1::Worker& worker : workers->workers()) {
+    if (worker.name() == name) return worker.sequences();
+  }
+  return 0;
+}
+
+// The new server ends as well before the decoding process has attached to it, while the prefilling
+// one keeps prompts there that nobody will begin.
+TEST(PrefillDecodeTest, KeptPromptsDoNotHoldADrainingServer) {
+  ServerProcess server(kPatient);
+  Program worker(
+      Worker(server.address(), {"--workload=prefill-decode", "--seconds=600", "--think_ms=0",
+                                "--users=4", "--name=w", "--lease_seconds=300"}));
+  ASSERT_TRUE(worker.WaitFor("requests (")) << worker.output();
+  const int prefill = worker.Child();
+  SignalProcess(prefill, SIGSTOP);
+  // Every user waits for his prompt.
+  ASSERT_TRUE(Eventually([&] { return SequencesOf(server, "w") == 0; }));
+  worker.Signal(SIGSTOP);
+  server.Kill();
+  server.Start();
+  SignalProcess(prefill, SIGCONT);
+  ASSERT_TRUE(Eventually([&] { return SequencesOf(server, "w-prefill") > 0; }));
+  SignalProcess(server.pid(), SIGTERM);
+  worker.Signal(SIGCONT);
+  EXPECT_TRUE(EndsInTime(server)) << worker.output();
+  server.Start();
+  ASSERT_TRUE(worker.WaitFor("again after")) << worker.output();
+  worker.Signal(SIGINT);
+  const ProgramResult result = worker.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr(" finished, 0 failed"));
   EXPECT_THAT(result.output, HasSubstr("verification: identical"));
 }
 
