@@ -72,7 +72,7 @@ class TestWorker {
     client_ = *std::move(client);
     setup_.load.max_sequence_tokens = client_->pool().max_sequence_tokens;
     std::unique_ptr<Executor> executor =
-        std::make_unique<LocalExecutor>(*model_, setup.scheduler.threads);
+        std::make_unique<LocalExecutor>(*model_, model::KernelChoice());
     if (setup.wrap) executor = setup.wrap(std::move(executor));
     auto scheduler = Scheduler::Create(*client_, std::move(executor), setup.scheduler, clock_);
     EXPECT_TRUE(scheduler.ok()) << scheduler.status();
