@@ -93,9 +93,10 @@ TEST(AppendTest, K21_EveryTargetDecodeAndPrefill) {
 // Rows `begin`..`begin + count - 1` of a run, as one call would give them.
 void ExpectSameRows(const AttentionCase& whole, int64_t begin, const AttentionCase& part,
                     int64_t count, int64_t heads, int64_t dim) {
-  // Tensor cores round probabilities to bf16, 2^-9 each, relative to a maximum that depends on
-  // where tiles begin; scores and sums stay fp32, and so do LSEs.
-  const Bounds bounds = TestedName() == "cpu" ? Bounds{1e-5, 1e-5} : Bounds{3e-3, 1e-5};
+  // Tensor cores round probabilities to bf16, by up to 2^-9, relative to a maximum that depends on
+  // where tiles begin: two runs differ by the two roundings together, which partly cancel. Scores
+  // and sums stay fp32, and so do LSEs.
+  const Bounds bounds = TestedName() == "cpu" ? Bounds{1e-5, 1e-5} : Bounds{0x1.8p-9, 1e-5};
   for (int64_t r = 0; r < count; ++r) {
     for (int64_t h = 0; h < heads; ++h) {
       double error = 0;
