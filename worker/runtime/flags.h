@@ -39,6 +39,8 @@ struct WorkerOptions {
   uint32_t rank = 0;
   int rank_fd = -1;
   int reduce_fd = -1;
+  // A rank that lets the others wait so long is replaced.
+  Duration rank_timeout = std::chrono::seconds(10);
 };
 
 // Parses and checks; INVALID_ARGUMENT names the flag, unknown ones included. Ends the process for

@@ -2,11 +2,17 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 namespace quire::runtime {
 
 LineSocket::~LineSocket() { close(fd_); }
+
+void LineSocket::LimitSends(int seconds) {
+  const timeval limit{.tv_sec = seconds, .tv_usec = 0};
+  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
 
 bool LineSocket::Send(const std::string& line) {
   const std::string message = line + "\n";

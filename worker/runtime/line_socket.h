@@ -21,6 +21,9 @@ class LineSocket {
   // The next line, or nothing within the time (negative: wait for ever).
   std::optional<std::string> Receive(int timeout_ms);
 
+  // From now on the other side is gone, too, if it takes nothing of a message for so many seconds.
+  void LimitSends(int seconds);
+
   bool closed() const { return closed_; }
 
   // Whether the other side is there, without reading what it sent.

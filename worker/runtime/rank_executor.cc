@@ -14,14 +14,31 @@ absl::Status Lost(const std::string& why) {
   return ToStatus(MakeError(Reason::kLeaseExpired, why));
 }
 
+// A new process makes its part of the model first.
+constexpr Duration kToStart = std::chrono::minutes(5);
+// One that hangs, or has something left to answer, is killed after this.
+constexpr Duration kToUnmap = std::chrono::seconds(1);
+
+// In short waits, so that time in which this process itself is stopped does not count.
+std::optional<std::string> Await(LineSocket& socket, Duration patience) {
+  constexpr std::chrono::milliseconds kWait(20);
+  std::optional<std::string> line;
+  for (Duration waited{}; waited < patience && !line && !socket.closed(); waited += kWait) {
+    line = socket.Receive(static_cast<int>(kWait.count()));
+  }
+  return line;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankExecutor>> RankExecutor::Create(const WorkerOptions& options,
                                                                    char** argv) {
-  std::unique_ptr<RankExecutor> executor(new RankExecutor(options.client.ranks, argv));
+  std::unique_ptr<RankExecutor> executor(
+      new RankExecutor(options.client.ranks, options.rank_timeout, argv));
   auto reduce = SharedReduce::Create(options.client.ranks);
   if (!reduce.ok()) return reduce.status();
   executor->reduce_ = *std::move(reduce);
+  executor->reduce_->set_patience(options.rank_timeout);
   executor->reduce_->set_peers_alive([raw = executor.get()] { return raw->AllPeersAlive(); });
   model::SetMatrixThreads(options.kernels.threads);
   model::SeededWeights weights(options.model_seed);
@@ -44,7 +61,7 @@ absl::Status RankExecutor::StartPeers() {
                                       absl::StrCat("--reduce_fd=", reduce_->fd())};
     });
     if (!started.ok()) return started.status();
-    peers_.push_back(std::make_unique<Peer>(*std::move(started)));
+    peers_.push_back(std::make_unique<Peer>(*std::move(started), patience_));
   }
   return absl::OkStatus();
 }
@@ -63,12 +80,13 @@ void RankExecutor::SendToAll(const std::string& line) {
   for (const auto& peer : peers_) peer->socket.Send(line);
 }
 
-absl::Status RankExecutor::AwaitAll() {
+absl::Status RankExecutor::AwaitAll(Duration patience) {
   absl::Status status;
   for (size_t i = 0; i < peers_.size(); ++i) {
-    const std::optional<std::string> line = peers_[i]->socket.Receive(-1);
+    const std::optional<std::string> line = Await(peers_[i]->socket, patience);
     if (!line.has_value()) {
-      status.Update(Lost(absl::StrCat("rank ", i + 1, " is gone")));
+      const bool gone = peers_[i]->socket.closed();
+      status.Update(Lost(absl::StrCat("rank ", i + 1, gone ? " is gone" : " does not answer")));
       continue;
     }
     const nlohmann::json marker = nlohmann::json::parse(*line);
@@ -96,20 +114,20 @@ absl::Status RankExecutor::Map(const client::CacheClient& client) {
     if (grant.rank == 0) continue;
     peers_[grant.rank - 1]->socket.Send(MapMessage(client.pool(), grant).dump());
   }
-  return AwaitAll();
+  return AwaitAll(kToStart);
 }
 
 void RankExecutor::Unmap() {
   own_->Unmap();
   SendToAll(R"({"unmap": true})");
   // One that cannot answer must not keep its mapping either; sums begin anew with all of them.
-  if (!AwaitAll().ok()) KillPeers();
+  if (!AwaitAll(kToUnmap).ok()) KillPeers();
 }
 
 absl::Status RankExecutor::Copy(std::span<const client::CopyOrder> orders) {
   SendToAll(CopyMessage(orders).dump());
   absl::Status status = own_->Copy(orders);
-  status.Update(AwaitAll());
+  status.Update(AwaitAll(patience_));
   return status;
 }
 
@@ -120,7 +138,7 @@ absl::Status RankExecutor::Launch(const model::LaunchBatch& batch,
   const absl::Status own = own_->Launch(batch, tables, logits);
   if (!own.ok()) reduce_->Abort();
   // A rank that is gone is the cause of our failure, not its consequence.
-  const absl::Status others = AwaitAll();
+  const absl::Status others = AwaitAll(own.ok() ? patience_ : kToUnmap);
   if (client::EndsLease(others) || own.ok()) return others;
   return own;
 }

@@ -18,7 +18,7 @@
 namespace quire::runtime {
 
 // Sends tables and copy orders to every rank and returns when every rank has answered. Processes
-// that die are started again by Map; one that hangs hangs the worker.
+// that die, or let the others wait for `rank_timeout`, are replaced by Map.
 class RankExecutor final : public Executor {
  public:
   // `argv` starts the other processes.
@@ -38,23 +38,28 @@ class RankExecutor final : public Executor {
  private:
   // The process of another rank, and our end of the line to it.
   struct Peer {
-    explicit Peer(ChildProcess started)
-        : process(std::move(started)), socket(process.TakeSocket()) {}
+    Peer(ChildProcess started, Duration patience)
+        : process(std::move(started)), socket(process.TakeSocket()) {
+      socket.LimitSends(static_cast<int>(patience / std::chrono::seconds(1)));
+    }
 
     ChildProcess process;
     LineSocket socket;
   };
 
-  RankExecutor(uint32_t ranks, char** argv) : ranks_(ranks), argv_(argv) {}
+  RankExecutor(uint32_t ranks, Duration patience, char** argv)
+      : ranks_(ranks), patience_(patience), argv_(argv) {}
 
   absl::Status StartPeers();
   void KillPeers();
   bool AllPeersAlive() const;
   void SendToAll(const std::string& line);
-  // One marker of each rank; LEASE_EXPIRED if a rank is gone or was told so by its lease word.
-  absl::Status AwaitAll();
+  // One marker of each rank; LEASE_EXPIRED if a rank is gone, lets us wait, or was told so by its
+  // lease word.
+  absl::Status AwaitAll(Duration patience);
 
   const uint32_t ranks_;
+  const Duration patience_;
   char** const argv_;
   std::unique_ptr<SharedReduce> reduce_;
   std::unique_ptr<model::Transformer> model_;

@@ -116,8 +116,14 @@ absl::Status SharedReduce::WaitFor(uint32_t rank, uint32_t count) {
     } else if (Futex(arrived, FUTEX_WAIT, now, &kLookUp) != 0 && errno == ETIMEDOUT &&
                peers_alive_ != nullptr && !peers_alive_()) {
       return absl::UnavailableError("another rank is gone");
+    } else if (spins - kSpins >= most_looks_) {
+      return absl::UnavailableError("another rank does not answer");
     }
   }
+}
+
+void SharedReduce::set_patience(Duration patience) {
+  most_looks_ = static_cast<int>(patience / std::chrono::nanoseconds(kLookUp.tv_nsec));
 }
 
 void SharedReduce::Abort() { control_->aborted.store(1, std::memory_order_release); }

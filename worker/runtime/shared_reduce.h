@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "cache_service/base/clock.h"
 #include "worker/model/shard.h"
 
 namespace quire::runtime {
@@ -29,6 +31,9 @@ class SharedReduce final : public model::AllReduce {
 
   // Asked now and then while another rank is waited for; false ends the wait.
   void set_peers_alive(std::function<bool()> alive) { peers_alive_ = std::move(alive); }
+
+  // How long to wait for one part of another rank; without end if it is not set.
+  void set_patience(Duration patience);
 
   absl::Status Sum(std::span<float> values) override;
 
@@ -53,6 +58,7 @@ class SharedReduce final : public model::AllReduce {
   Control* control_ = nullptr;
   uint32_t sums_ = 0;
   std::function<bool()> peers_alive_;
+  int most_looks_ = std::numeric_limits<int>::max();
 };
 
 }  // namespace quire::runtime

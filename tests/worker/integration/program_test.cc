@@ -36,6 +36,7 @@ TEST(ProgramTest, WrongFlagsAreNamed) {
                                                        {"--admission=none", "--admission"},
                                                        {"--workload=trace", "--trace"},
                                                        {"--users=0", "--users"},
+                                                       {"--rank_timeout=0", "--rank_timeout"},
                                                        {"extra", "extra"},
                                                        {"--no_such_flag=1", "--no_such_flag"},
                                                        {"--users=many", "--users"},

@@ -41,13 +41,14 @@ std::vector<std::string> Lines(const std::string& text) {
 }
 
 // What so many ranks generate, greedily, under pressure that evicts and preempts.
-std::vector<std::string> Texts(int ranks) {
+std::vector<std::string> Texts(int ranks, const std::vector<std::string>& more = {}) {
   ServerProcess server(ServerFlags(ranks));
   const std::string file = server.folder() + "/texts";
-  const ProgramResult result =
-      RunProgram(Worker(server, ranks,
-                        {"--workload=samples", "--width=2", "--temperature=0", "--requests=30",
-                         "--texts=" + file, "--verify", "--progress=false"}));
+  std::vector<std::string> flags = {
+      "--workload=samples", "--width=2",        "--temperature=0", "--requests=30",
+      "--texts=" + file,    "--progress=false", "--verify"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  const ProgramResult result = RunProgram(Worker(server, ranks, flags));
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("verification: identical"));
   return Lines(ReadFile(file));
@@ -58,6 +59,11 @@ TEST(RanksTest, GenerateTheTextOfOneProcess) {
   EXPECT_EQ(one.size(), 30u);
   EXPECT_EQ(Texts(2), one);
   EXPECT_EQ(Texts(4), one);
+}
+
+TEST(RanksTest, RunAheadOfTheirTokensWithTheSameText) {
+  const std::vector<std::string> one = Texts(1);
+  EXPECT_EQ(Texts(2, {"--lag=2"}), one);
 }
 
 TEST(RanksTest, SayWhichServerTheyNeed) {
@@ -82,6 +88,25 @@ TEST(RanksTest, AKilledRankCostsNoRequest) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr(" 0 failed"));
   EXPECT_THAT(result.output, HasSubstr("rank 1 is gone"));
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+  OperatorCalls calls(server.address());
+  EXPECT_EQ(calls.Audit().value_or("no answer"), "");
+  const auto pool = calls.Pool();
+  EXPECT_EQ(pool->blocks().free() + pool->blocks().idle(), pool->block_count());
+}
+
+TEST(RanksTest, AStoppedRankIsReplaced) {
+  ServerProcess server(ServerFlags(2));
+  Program worker(Worker(
+      server, 2, {"--seconds=600", "--users=4", "--think_ms=0", "--verify", "--rank_timeout=1"}));
+  ASSERT_TRUE(worker.WaitFor("requests (")) << worker.output();
+  SignalProcess(worker.Child(), SIGSTOP);
+  ASSERT_TRUE(worker.WaitFor("again after")) << worker.output();
+  worker.Signal(SIGTERM);
+  const ProgramResult result = worker.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr(" 0 failed"));
+  EXPECT_THAT(result.output, HasSubstr("rank 1 does not answer"));
   EXPECT_THAT(result.output, HasSubstr("verification: identical"));
   OperatorCalls calls(server.address());
   EXPECT_EQ(calls.Audit().value_or("no answer"), "");
