@@ -57,7 +57,9 @@ QUIRE_FLAG(max_lease, "Longest lease. Default: 10m.");
 QUIRE_FLAG(stream_grace, "Life of a lease whose stream broke. Default: 5s.");
 QUIRE_FLAG(retry_interval, "Suggested wait after a shortage. Default: 20ms.");
 QUIRE_FLAG(fence_timeout, "When a quarantine raises the alarm. Default: 10s.");
-QUIRE_FLAG(content_checks_per_run, "Blocks checksummed per 100 ms. Default: 64; 0: never.");
+QUIRE_FLAG(content_checks_per_run,
+           "Blocks checksummed between two calls, about each millisecond while any wait. "
+           "Default: 64; 0: never.");
 QUIRE_FLAG(content_sample, "One of this many reused blocks is compared. Default: 0, none.");
 
 namespace quire {

@@ -158,7 +158,7 @@ TEST_F(BadInputTest, MalformedStepsConsumeNoNumber) {
               IsRefused(grpc::INVALID_ARGUMENT, "INVALID_ARGUMENT"));
   const grpc::Status overflow = RefusalOf([](v1::StepBatch& step) {
     v1::AdvanceOperation* advance = step.add_operations()->mutable_advance();
-    for (const uint64_t handle : {1, 2}) {
+    for (const uint64_t handle : {1u, 2u}) {
       advance->add_sequences(handle);
       advance->add_start_lengths(0);
       advance->add_tokens(1);

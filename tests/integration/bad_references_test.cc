@@ -95,7 +95,7 @@ TEST_F(BadInputTest, WrongEpochInEveryCall) {
 
 TEST_F(BadInputTest, UnknownSequenceInEveryOperation) {
   for (const auto& [name, fill] : Operations()) {
-    EXPECT_EQ(FailureOf([&](v1::Operation& op) { fill(op, 99, 6); }),
+    EXPECT_EQ(FailureOf([&fill = fill](v1::Operation& op) { fill(op, 99, 6); }),
               v1::ERROR_REASON_SEQUENCE_NOT_FOUND)
         << name;
   }
@@ -105,8 +105,9 @@ TEST_F(BadInputTest, UnknownSequenceInEveryOperation) {
 TEST_F(BadInputTest, WrongStartLengthInEveryOperation) {
   for (const auto& [name, fill] : Operations()) {
     for (const uint32_t start_length : {0u, 5u, 7u, kHuge}) {
-      EXPECT_EQ(FailureOf([&](v1::Operation& op) { fill(op, 1, start_length); }),
-                v1::ERROR_REASON_LENGTH_MISMATCH)
+      EXPECT_EQ(
+          FailureOf([&fill = fill, start_length](v1::Operation& op) { fill(op, 1, start_length); }),
+          v1::ERROR_REASON_LENGTH_MISMATCH)
           << name << " from " << start_length;
     }
   }
@@ -178,7 +179,7 @@ TEST_F(LeaseOfOthersTest, NameOfAWorkerIsItsTenants) {
   v1::AttachWorkerResponse first;
   ASSERT_THAT(Attach("w", 1, kAcme, &first), CallIsOk());
   // Neither its lease by an equal incarnation, nor its end by a higher one.
-  for (const uint64_t incarnation : {0, 1, 2}) {
+  for (const uint64_t incarnation : {0u, 1u, 2u}) {
     v1::AttachWorkerResponse stolen;
     EXPECT_THAT(Attach("w", incarnation, kOther, &stolen),
                 IsRefused(grpc::PERMISSION_DENIED, "PERMISSION_DENIED"));
