@@ -11,7 +11,6 @@ constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2 = 0.69314718f;
 constexpr float kMinusInf = -__builtin_huge_valf();
 constexpr int32_t kLeastInt = -2147483647 - 1;
-constexpr int kVecBytes = sizeof(Vec16);
 
 // One query row as this lane sees it. Row r of an item is token r / group, head r % group.
 struct QueryRow {
@@ -122,13 +121,14 @@ SIMT_DEVICE void Prepare(const AttentionArgs& args, const AttentionItem& item, i
   const ScoreRule rule = RuleOf(args, kv_head);
   query.plain = rule.plain;
   query.unit = rule.unit;
-  query.shared = shared + Lane() * kVecBytes;
-  std::byte* const own = scratch + Lane() * kVecBytes;
+  query.shared = shared + static_cast<size_t>(Lane()) * sizeof(Vec16);
+  std::byte* const own = scratch + static_cast<size_t>(Lane()) * sizeof(Vec16);
   SIMT_NO_UNROLL
   for (int step = 0; step < T::kSteps; ++step) {
     Vec16 fragment;
     LoadQuery<T>(args, rows, step, false, fragment.x);
-    std::byte* const to = step < T::kSharedSteps ? shared + Lane() * kVecBytes : own;
+    std::byte* const to =
+        step < T::kSharedSteps ? shared + static_cast<size_t>(Lane()) * sizeof(Vec16) : own;
     Store16(to + step * T::kStepBytes, fragment);
   }
   SIMT_UNROLL
