@@ -3,7 +3,6 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/text_format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "cache_service/base/default_socket.h"
 #include "cache_service/base/error.h"
 #include "cache_service/base/tcp_address.h"
 #include "cache_service/pool_config.h"
@@ -46,8 +46,6 @@ absl::Status FileError(const std::string& path, const std::string& problem) {
   return ToStatus(
       InvalidArgument("config_file", absl::StrCat(path, ": ", problem), {{"path", path}}));
 }
-
-std::string DefaultSocket() { return absl::StrCat("/tmp/quire-", getuid(), "/quire.sock"); }
 
 std::string UnlessNone(const std::string& value) { return value == kNone ? "" : value; }
 
@@ -114,7 +112,10 @@ bool Says(const std::string& text, const std::string& value) {
 
 absl::StatusOr<v1::ServerConfig> ReadConfigFile(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return FileError(path, "cannot be read");
+  // A folder can be opened, but nothing comes out of it.
+  if (!file || (file.peek() == std::ifstream::traits_type::eof() && file.bad())) {
+    return FileError(path, "cannot be read");
+  }
   google::protobuf::io::IstreamInputStream stream(&file);
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
@@ -125,7 +126,7 @@ absl::StatusOr<v1::ServerConfig> ReadConfigFile(const std::string& path) {
 }
 
 void FillDefaults(v1::ServerConfig& config) {
-  if (config.unix_socket().empty()) config.set_unix_socket(DefaultSocket());
+  if (config.unix_socket().empty()) config.set_unix_socket(DefaultUnixSocket());
   if (config.unix_socket_mode().empty()) config.set_unix_socket_mode("0600");
   if (config.metrics_address().empty()) config.set_metrics_address("127.0.0.1:9400");
   if (!config.has_max_message_bytes()) config.set_max_message_bytes(kDefaultMessageBytes);

@@ -12,7 +12,7 @@ Usage: tests/run.sh [OPTIONS]
 
 Installs the Debian packages, configures, builds and runs all tests in parallel.
 
-  --preset NAME   dev (default), release, asan, tsan, clang, cuda or coverage
+  --preset NAME   dev (default), release, asan, tsan, clang, tidy, cuda or coverage
   --label NAME    only tests with this label: unit, conformance, rpc, integration,
                   kernel, gpu, bench or fuzz (may be repeated)
   --tests REGEX   only tests whose names match

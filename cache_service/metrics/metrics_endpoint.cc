@@ -1,11 +1,21 @@
 #include "cache_service/metrics/metrics_endpoint.h"
 
 #include <exception>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cache_service/base/tcp_address.h"
 
 namespace quire {
+namespace {
+
+// Many threads and short patience, so that connections which send nothing keep no scrape waiting.
+std::vector<std::string> ServerOptionsFor(const std::string& address) {
+  return {"listening_ports", address, "num_threads", "32", "request_timeout_ms", "1000"};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Start(
     const std::string& address, std::shared_ptr<prometheus::Collectable> collector) {
@@ -19,7 +29,7 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Start(
 
 MetricsEndpoint::MetricsEndpoint(const std::string& address,
                                  std::shared_ptr<prometheus::Collectable> collector)
-    : collector_(std::move(collector)), exposer_(address) {
+    : collector_(std::move(collector)), exposer_(ServerOptionsFor(address)) {
   exposer_.RegisterCollectable(collector_);
 }
 

@@ -9,6 +9,8 @@
 namespace quire {
 namespace {
 
+// Far more than requests use, and little enough that the ranges of all sequences stay small.
+constexpr int kMostRetentionRanges = 256;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
 std::string Entry(const std::string& field, int index) {
@@ -48,6 +50,12 @@ void ToProto(const NamespaceParts& parts, v1::Namespace* out) {
 
 absl::StatusOr<std::vector<RetentionRange>> FromProto(const RetentionRanges& ranges,
                                                       const std::string& field) {
+  if (ranges.size() > kMostRetentionRanges) {
+    return ToStatus(MakeError(Reason::kLimitExceeded, absl::StrCat(field, ": too many ranges"),
+                              {{"field", field},
+                               {"given", static_cast<uint64_t>(ranges.size())},
+                               {"limit", static_cast<uint64_t>(kMostRetentionRanges)}}));
+  }
   std::vector<RetentionRange> converted;
   converted.reserve(static_cast<size_t>(ranges.size()));
   for (const v1::RetentionRange& range : ranges) {

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -112,6 +113,7 @@ class OptionsTest(ServerTestCase):
             file.write("pools {\n  block_tokes: 4\n}\n")
         self.refused(BAD_OPTION, f"{config}: 2:", f"--config_file={config}")
         self.refused(BAD_OPTION, "/nowhere", "--config_file=/nowhere")
+        self.refused(BAD_OPTION, self.folder, f"--config_file={self.folder}")
 
     def test_flags_of_a_pool_need_exactly_one(self):
         config = self.path("config")
@@ -298,6 +300,18 @@ class MetricsTest(ServerTestCase):
             with urllib.request.urlopen(url, timeout=30) as answer:
                 self.assertEqual(answer.status, 200)
         self.assertLess(time.monotonic() - start, 30)
+
+    def test_connections_that_send_nothing_keep_no_scrape_waiting(self):
+        server = self.start()
+        port = server.port("metrics")
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+        for half in idle[::2]:
+            half.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+        url = f"http://127.0.0.1:{port}/metrics"
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            self.assertIn(b"quire_blocks", answer.read())
+        for connection in idle:
+            connection.close()
 
 
 if __name__ == "__main__":

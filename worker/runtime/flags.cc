@@ -10,12 +10,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/command_line.h"
+#include "cache_service/base/default_socket.h"
 #include "worker/runtime/kernel_flags.h"
 #include "worker/runtime/rank_flags.h"
 
 ABSL_FLAG(std::string, workload, "chat",
           "chat, samples, beam, trace or prefill-decode (chat in two processes).");
-ABSL_FLAG(std::string, server, "unix:/tmp/quire.sock", "unix:/path or host:port of the server.");
+ABSL_FLAG(std::string, server, "unix:" + quire::DefaultUnixSocket(),
+          "unix:/path or host:port of the server.");
 ABSL_FLAG(std::string, token, "", "Bearer token, if the server wants one.");
 ABSL_FLAG(std::string, name, "worker",
           "Name of this worker; a younger one of the name displaces it.");
@@ -139,6 +141,7 @@ absl::Status ReadClient(WorkerOptions& options) {
   client.server = absl::GetFlag(FLAGS_server);
   client.token = absl::GetFlag(FLAGS_token);
   client.worker = absl::GetFlag(FLAGS_name);
+  if (client.worker.empty()) return absl::InvalidArgumentError("--name must not be empty");
   client.pool = absl::GetFlag(FLAGS_pool);
   client.mode = *mode;
   if (absl::GetFlag(FLAGS_prefill_fd) >= 0) client.mode = client::StepMode::kLockStep;
@@ -170,6 +173,14 @@ absl::Status ReadScheduler(WorkerOptions& options) {
   scheduler.chunk_tokens = absl::GetFlag(FLAGS_chunk_tokens);
   scheduler.steps_in_flight = absl::GetFlag(FLAGS_steps_in_flight);
   scheduler.drafts = absl::GetFlag(FLAGS_drafts);
+  if (scheduler.max_sequences == 0 || scheduler.chunk_tokens == 0 ||
+      scheduler.steps_in_flight == 0) {
+    return absl::InvalidArgumentError(
+        "--max_sequences, --chunk_tokens and --steps_in_flight must be positive");
+  }
+  if (scheduler.max_batch_tokens <= scheduler.drafts) {
+    return absl::InvalidArgumentError("--batch_tokens must be larger than --drafts");
+  }
   scheduler.lag = absl::GetFlag(FLAGS_lag);
   if (scheduler.lag > 0 && options.client.mode == client::StepMode::kLockStep) {
     return absl::InvalidArgumentError("--lag: in --mode=lock-step nothing runs behind a step");
@@ -184,6 +195,9 @@ absl::Status ReadLoad(WorkerOptions& options) {
   load.seed = absl::GetFlag(FLAGS_seed);
   load.prompts_seed = absl::GetFlag(FLAGS_prompts_seed);
   load.temperature = static_cast<float>(absl::GetFlag(FLAGS_temperature));
+  if (!(load.temperature >= 0 && std::isfinite(load.temperature))) {
+    return absl::InvalidArgumentError("--temperature must be finite and not negative");
+  }
   load.users = absl::GetFlag(FLAGS_users);
   load.prompts = absl::GetFlag(FLAGS_prompts);
   load.prompt_tokens = absl::GetFlag(FLAGS_prompt_tokens);
@@ -231,7 +245,7 @@ absl::Status ReadLimits(WorkerOptions& options) {
 [[noreturn]] void PrintHelp() {
   std::printf(
       "quire-worker: runs a transformer over block tables of a Quire server.\n\n"
-      "  quire-worker --server=unix:/tmp/quire.sock --workload=chat --seconds=20 --verify\n\n");
+      "  quire-worker --workload=chat --seconds=20 --verify\n\n");
   std::map<std::string, const absl::CommandLineFlag*> flags;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
     if (absl::StrContains(flag->Filename(), "worker/runtime/")) flags[std::string(name)] = flag;

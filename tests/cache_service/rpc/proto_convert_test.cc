@@ -54,6 +54,15 @@ TEST(NamespaceTest, TenantComesFromTheCaller) {
   EXPECT_EQ(parts->tenant, "other");
 }
 
+TEST(RetentionTest, RangesAreCounted) {
+  RetentionRanges ranges;
+  for (int i = 0; i < 256; ++i) ranges.Add()->set_priority(50);
+  EXPECT_THAT(FromProto(ranges, "begin.retention"), IsOk());
+  ranges.Add()->set_priority(50);
+  const absl::Status status = FromProto(ranges, "begin.retention").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+}
+
 TEST(RetentionTest, PriorityIsRequiredAndZeroIsAValue) {
   RetentionRanges ranges;
   v1::RetentionRange* range = ranges.Add();
