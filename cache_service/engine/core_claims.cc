@@ -1,6 +1,5 @@
 // Claims: blocks promised to sequences and not yet taken (P10).
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "cache_service/engine/engine_core.h"

@@ -1,6 +1,5 @@
 // Growth: extend, look-ahead, and who may take a block (P5, P9, P10).
 #include <algorithm>
-#include <array>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"

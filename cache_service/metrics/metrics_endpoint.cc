@@ -11,7 +11,7 @@ namespace quire {
 namespace {
 
 // Many threads and short patience, so that connections which send nothing keep no scrape waiting.
-std::vector<std::string> ServerOptionsFor(const std::string& address) {
+std::vector<std::string> ExposerOptions(const std::string& address) {
   return {"listening_ports", address, "num_threads", "32", "request_timeout_ms", "1000"};
 }
 
@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Start(
 
 MetricsEndpoint::MetricsEndpoint(const std::string& address,
                                  std::shared_ptr<prometheus::Collectable> collector)
-    : collector_(std::move(collector)), exposer_(ServerOptionsFor(address)) {
+    : collector_(std::move(collector)), exposer_(ExposerOptions(address)) {
   exposer_.RegisterCollectable(collector_);
 }
 

@@ -55,6 +55,18 @@ class BenchWorker {
     return CommitOp{sequence, length, length};
   }
 
+  // A token for each, with slots ahead. The columns must outlive the step.
+  static Operation Advance(std::span<const SequenceHandle> sequences,
+                           std::span<const uint32_t> start_lengths,
+                           std::span<const TokenId> tokens) {
+    AdvanceOp op;
+    op.sequences = sequences;
+    op.start_lengths = start_lengths;
+    op.tokens = tokens;
+    op.ahead = 8;
+    return op;
+  }
+
   static Operation Finish(SequenceHandle sequence) {
     FinishOp op;
     op.sequence = sequence;

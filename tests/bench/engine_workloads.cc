@@ -237,12 +237,7 @@ void BenchDecode(Report& report, bool small) {
     const std::vector<TokenId> tokens(count, 7);
     const int steps = small ? 32 : 400;
     for (int step = 0; step < steps; ++step) {
-      AdvanceOp advance;
-      advance.sequences = handles;
-      advance.start_lengths = lengths;
-      advance.tokens = tokens;
-      advance.ahead = 8;
-      const std::vector<Operation> operations = {advance};
+      const std::vector<Operation> operations = {BenchWorker::Advance(handles, lengths, tokens)};
       samples.push_back(Microseconds([&] { worker.Step(operations); }));
       for (uint32_t& length : lengths) ++length;
     }

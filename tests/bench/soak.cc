@@ -22,13 +22,7 @@ uint64_t SoakRound(BenchWorker& worker, SequenceHandle first) {
     worker.Do(BenchWorker::Begin(handle, tokens));
   }
   for (uint32_t step = 0; step < kSteps; ++step) {
-    AdvanceOp advance;
-    advance.sequences = handles;
-    advance.start_lengths = lengths;
-    advance.tokens = next;
-    advance.ahead = 8;
-    const std::vector<Operation> operations = {advance};
-    worker.Step(operations);
+    worker.Do(BenchWorker::Advance(handles, lengths, next));
     for (uint32_t& length : lengths) ++length;
   }
   for (const SequenceHandle handle : handles) worker.Do(BenchWorker::Finish(handle));

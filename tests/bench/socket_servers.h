@@ -30,7 +30,7 @@ class SocketServers {
     return tcp ? "127.0.0.1:" + std::to_string(process.tcp_port()) : "unix:" + folder_.File(name);
   }
 
-  const testing::TempFolder folder_;
+  const TempFolder folder_;
   const ChildProcess quire_;
   const ChildProcess echo_;
 };

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -17,11 +16,6 @@ namespace quire {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(5);
-
-std::string TempFolder() {
-  char name[] = "/tmp/qpXXXXXX";
-  return mkdtemp(name);
-}
 
 // Its output goes to a file; returns its process id.
 int Spawn(const std::vector<std::string>& arguments, const std::string& output) {
@@ -51,10 +45,10 @@ std::string ReadFile(const std::string& path) {
 }
 
 Program::Program(const std::vector<std::string>& arguments)
-    : folder_(TempFolder()), pid_(Spawn(arguments, folder_ + "/out")) {}
+    : pid_(Spawn(arguments, folder_.File("out"))) {}
 
 Program::Program(Program&& other) noexcept
-    : folder_(std::exchange(other.folder_, "")),
+    : folder_(std::move(other.folder_)),
       pid_(std::exchange(other.pid_, 0)),
       exit_code_(other.exit_code_) {}
 
@@ -63,7 +57,6 @@ Program::~Program() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  if (!folder_.empty()) std::filesystem::remove_all(folder_);
 }
 
 void Program::Signal(int number) const {
@@ -87,7 +80,7 @@ void SignalProcess(int pid, int number) {
   if (pid > 0) kill(pid, number);
 }
 
-std::string Program::output() const { return ReadFile(folder_ + "/out"); }
+std::string Program::output() const { return ReadFile(folder_.File("out")); }
 
 bool Program::Ended() {
   if (pid_ == 0) return true;

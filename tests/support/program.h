@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
+
 namespace quire {
 
 // Output and exit code of a finished program; the error stream is part of the output. -1: a signal.
@@ -45,7 +47,7 @@ class Program {
  private:
   bool Ended();
 
-  std::string folder_;
+  TempFolder folder_;
   int pid_ = 0;
   int exit_code_ = -1;
 };

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <utility>
 
@@ -18,12 +17,6 @@ namespace {
 [[noreturn]] void ExitWith(const absl::Status& status) {
   std::cerr << "cannot start the server: " << status << std::endl;
   std::exit(EXIT_FAILURE);
-}
-
-std::string MakeFolder() {
-  std::string folder = (std::filesystem::temp_directory_path() / "quire_XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) ExitWith(absl::InternalError("mkdtemp " + folder));
-  return folder;
 }
 
 // The smallest model that gives the groups of the options.
@@ -63,12 +56,12 @@ struct RpcDriver::Stream {
 };
 
 RpcDriver::RpcDriver(const EngineOptions& options, StepCalls calls)
-    : options_(options), calls_(calls), folder_(MakeFolder()), socket_(folder_ + "/quire.sock") {
+    : options_(options), calls_(calls), socket_(folder_.File("quire.sock")) {
   StartServer();
 }
 
 void RpcDriver::StartServer() {
-  auto server = Server::Start(ServerFor(options_, folder_, socket_), clock_);
+  auto server = Server::Start(ServerFor(options_, folder_.path(), socket_), clock_);
   if (!server.ok()) ExitWith(server.status());
   server_ = *std::move(server);
   channel_ = grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials());
@@ -92,8 +85,6 @@ RpcDriver::~RpcDriver() {
   while (!streams_.empty()) BreakStream(streams_.begin()->first);
   mappings_.clear();
   server_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 v1::ModelLayout RpcDriver::LayoutMessage() const {

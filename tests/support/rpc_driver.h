@@ -13,6 +13,7 @@
 #include "quire/v1/admin_service.grpc.pb.h"
 #include "quire/v1/cache_service.grpc.pb.h"
 #include "tests/support/engine_driver.h"
+#include "tests/support/temp_folder.h"
 #include "worker/client/pool_mapping.h"
 
 namespace quire::testing {
@@ -81,7 +82,7 @@ class RpcDriver final : public EngineDriver {
 
   EngineOptions options_;
   const StepCalls calls_;
-  std::string folder_;
+  TempFolder folder_;
   std::string socket_;
   SystemClock clock_;
   std::unique_ptr<Server> server_;

@@ -2,34 +2,20 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <utility>
 
 namespace quire {
-namespace {
 
-std::string TempFolder() {
-  char name[] = "/tmp/qwXXXXXX";
-  return mkdtemp(name);
-}
+ServerProcess::ServerProcess(std::vector<std::string> flags) : flags_(std::move(flags)) { Start(); }
 
-}  // namespace
-
-ServerProcess::ServerProcess(std::vector<std::string> flags)
-    : folder_(TempFolder()), flags_(std::move(flags)) {
-  Start();
-}
-
-ServerProcess::~ServerProcess() {
-  Kill();
-  std::filesystem::remove_all(folder_);
-}
+ServerProcess::~ServerProcess() { Kill(); }
 
 void ServerProcess::Start() {
-  std::vector<std::string> arguments = {QUIRE_SERVER, "--unix_socket=" + folder_ + "/s",
-                                        "--metrics_address=none", "--memory_directory=" + folder_};
+  std::vector<std::string> arguments = {QUIRE_SERVER, "--unix_socket=" + folder_.File("s"),
+                                        "--metrics_address=none",
+                                        "--memory_directory=" + folder_.path()};
   arguments.insert(arguments.end(), flags_.begin(), flags_.end());
   program_.emplace(arguments);
   ASSERT_TRUE(program_->WaitFor("quire-server ready")) << program_->output();
@@ -50,7 +36,7 @@ void ServerProcess::Restart() {
 }
 
 std::string ServerProcess::PoolFile() const {
-  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
     if (entry.is_regular_file() && entry.file_size() > (1u << 20)) return entry.path();
   }
   return "";

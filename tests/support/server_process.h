@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/program.h"
+#include "tests/support/temp_folder.h"
 
 namespace quire {
 
@@ -21,9 +22,9 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   // "unix:/path", the same after Restart.
-  std::string address() const { return "unix:" + folder_ + "/s"; }
+  std::string address() const { return "unix:" + folder_.File("s"); }
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_.path(); }
 
   // False once it has ended, by itself or not.
   bool IsAlive() {
@@ -43,7 +44,7 @@ class ServerProcess {
   std::string PoolFile() const;
 
  private:
-  std::string folder_;
+  TempFolder folder_;
   std::vector<std::string> flags_;
   std::optional<Program> program_;
 };

@@ -7,9 +7,10 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-namespace quire::testing {
+namespace quire {
 
 class TempFolder {
  public:
@@ -18,12 +19,15 @@ class TempFolder {
   }
 
   ~TempFolder() {
+    if (path_.empty()) return;
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
 
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
+  // The other one then has none.
+  TempFolder(TempFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+
+  TempFolder& operator=(TempFolder&&) = delete;
 
   const std::string& path() const { return path_; }
 
@@ -41,6 +45,6 @@ class TempFolder {
   std::string path_;
 };
 
-}  // namespace quire::testing
+}  // namespace quire
 
 #endif  // QUIRE_TESTS_SUPPORT_TEMP_FOLDER_H_

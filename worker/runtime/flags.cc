@@ -173,20 +173,12 @@ absl::Status ReadScheduler(WorkerOptions& options) {
   scheduler.chunk_tokens = absl::GetFlag(FLAGS_chunk_tokens);
   scheduler.steps_in_flight = absl::GetFlag(FLAGS_steps_in_flight);
   scheduler.drafts = absl::GetFlag(FLAGS_drafts);
-  if (scheduler.max_sequences == 0 || scheduler.chunk_tokens == 0 ||
-      scheduler.steps_in_flight == 0) {
-    return absl::InvalidArgumentError(
-        "--max_sequences, --chunk_tokens and --steps_in_flight must be positive");
-  }
-  if (scheduler.max_batch_tokens <= scheduler.drafts) {
-    return absl::InvalidArgumentError("--batch_tokens must be larger than --drafts");
-  }
   scheduler.lag = absl::GetFlag(FLAGS_lag);
   if (scheduler.lag > 0 && options.client.mode == client::StepMode::kLockStep) {
     return absl::InvalidArgumentError("--lag: in --mode=lock-step nothing runs behind a step");
   }
   scheduler.record_logits = absl::GetFlag(FLAGS_verify);
-  return absl::OkStatus();
+  return Validate(scheduler);
 }
 
 absl::Status ReadLoad(WorkerOptions& options) {

@@ -29,11 +29,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(client::CacheClient
                                                              std::unique_ptr<Executor> executor,
                                                              const SchedulerOptions& options,
                                                              const Clock& clock) {
-  if (options.steps_in_flight == 0 || options.chunk_tokens == 0 || options.max_sequences == 0 ||
-      options.max_batch_tokens < options.drafts + 1) {
-    return absl::InvalidArgumentError(
-        "steps in flight, chunk and sequences must be positive, the batch larger than the drafts");
-  }
+  if (absl::Status status = Validate(options); !status.ok()) return status;
   if (absl::Status status = executor->Map(client); !status.ok()) return status;
   std::unique_ptr<Scheduler> scheduler(new Scheduler(client, std::move(executor), options, clock));
   client.set_copy_executor([raw = scheduler.get()](std::span<const client::CopyOrder> orders) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "cache_service/base/clock.h"
 
 namespace quire::runtime {
@@ -14,8 +15,7 @@ enum class Admission : uint8_t {
   // requests run at once.
   kGuaranteed,
   // A begin takes what it needs now; shortage later preempts the youngest request, which is
-  // computed
-  // again.
+  // computed again.
   kBestEffort,
 };
 
@@ -42,6 +42,9 @@ struct SchedulerOptions {
   // A request that cannot begin for this long although nothing else runs here fails.
   Duration begin_patience = std::chrono::seconds(30);
 };
+
+// INVALID_ARGUMENT naming the option.
+absl::Status Validate(const SchedulerOptions& options);
 
 // Slots that `ahead` must hold so that no launch waits for an answer: with k drafts, `lag` launches
 // whose value is not known when a step is sent, and d launches between sending a step and applying

@@ -4,7 +4,7 @@
 #include "cache_service/engine/content.h"
 #include "cache_service/engine/namespace_key.h"
 #include "cache_service/engine/step_identity.h"
-#include "tests/bench/micro/bench_tokens.h"
+#include "tests/bench/bench_tokens.h"
 
 namespace quire::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include "cache_service/engine/block_pool.h"
 #include "cache_service/engine/content_checks.h"
 #include "cache_service/engine/sequence.h"
-#include "tests/bench/micro/bench_tokens.h"
+#include "tests/bench/bench_tokens.h"
 
 namespace quire::bench {
 namespace {

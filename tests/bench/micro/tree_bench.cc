@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "cache_service/engine/prefix_tree.h"
-#include "tests/bench/micro/bench_tokens.h"
+#include "tests/bench/bench_tokens.h"
 
 namespace quire::bench {
 namespace {

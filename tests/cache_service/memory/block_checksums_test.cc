@@ -45,7 +45,7 @@ class BlockChecksumsTest : public ::testing::Test {
     return checksums_->ChecksumOf(BlockId{block}, group);
   }
 
-  testing::TempFolder folder_;
+  TempFolder folder_;
   PoolLayout layout_;
   std::unique_ptr<ShmPoolMemory> memory_;
   std::vector<MemoryGrant> grants_;

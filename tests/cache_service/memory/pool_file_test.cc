@@ -24,7 +24,6 @@ namespace {
 using testing::HasReason;
 using testing::IsInvalid;
 using testing::IsOk;
-using testing::TempFolder;
 
 class PoolFileTest : public ::testing::Test {
  protected:

@@ -18,7 +18,6 @@ namespace {
 using testing::HasReason;
 using testing::IsInvalid;
 using testing::IsOk;
-using testing::TempFolder;
 
 // What a worker process does with a grant, less the mapping.
 class Holder {

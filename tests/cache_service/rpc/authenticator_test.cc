@@ -24,7 +24,7 @@ class AuthenticatorTest : public ::testing::Test {
     return authenticator.Authenticate({{"authorization", header}});
   }
 
-  testing::TempFolder folder_;
+  TempFolder folder_;
 };
 
 TEST_F(AuthenticatorTest, TokenGivesTenantAndRole) {

@@ -62,7 +62,7 @@ class PoolTest : public ::testing::Test {
     return Pool::Create(options_, std::move(memory), clock_);
   }
 
-  testing::TempFolder folder_;
+  TempFolder folder_;
   FakeClock clock_;
   PoolOptions options_;
 };

@@ -21,7 +21,6 @@ namespace {
 
 using testing::IsInvalid;
 using testing::IsOk;
-using testing::TempFolder;
 
 // Leaves a socket behind as a server that was killed does.
 void LeaveSocket(const std::string& path) {

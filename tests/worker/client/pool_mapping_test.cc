@@ -12,6 +12,7 @@
 
 #include "cache_service/base/error.h"
 #include "proto/quire/v1/pool_file.h"
+#include "tests/support/temp_folder.h"
 
 namespace quire::client {
 namespace {
@@ -23,10 +24,8 @@ constexpr uint64_t kBlocks = 3;
 class PoolMappingTest : public testing::Test {
  protected:
   PoolMappingTest() {
-    char folder[] = "/tmp/qmapXXXXXX";
-    folder_ = mkdtemp(folder);
     grant_ = {.rank = 0,
-              .path = folder_ + "/pool",
+              .path = folder_.File("pool"),
               .blocks_offset = kBlocksOffset,
               .bytes = kBlocksOffset + kBlockBytes * kBlocks,
               .layout_id = 77,
@@ -44,8 +43,6 @@ class PoolMappingTest : public testing::Test {
     header_.block_count = kBlocks;
     header_.blocks_offset = kBlocksOffset;
   }
-
-  ~PoolMappingTest() override { std::filesystem::remove_all(folder_); }
 
   void WriteFile(uint64_t lease_word = 5) {
     std::vector<char> bytes(grant_.bytes, 0);
@@ -72,7 +69,7 @@ class PoolMappingTest : public testing::Test {
     return lock.l_type != F_UNLCK;
   }
 
-  std::string folder_;
+  TempFolder folder_;
   RegionGrant grant_;
   v1::PoolFileHeader header_;
 };

@@ -1,13 +1,12 @@
 // quire-worker as a user starts it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/server_process.h"
+#include "tests/support/temp_folder.h"
 
 namespace quire {
 namespace {
@@ -37,8 +36,8 @@ TEST(ProgramTest, WrongFlagsAreNamed) {
                                                        {"--workload=trace", "--trace"},
                                                        {"--users=0", "--users"},
                                                        {"--rank_timeout=0", "--rank_timeout"},
-                                                       {"--max_sequences=0", "--max_sequences"},
-                                                       {"--batch_tokens=0", "--batch_tokens"},
+                                                       {"--max_sequences=0", "max_sequences 0"},
+                                                       {"--batch_tokens=0", "batch_tokens 0"},
                                                        {"--temperature=-1", "--temperature"},
                                                        {"--temperature=nan", "--temperature"},
                                                        {"--name=", "--name"},
@@ -66,15 +65,14 @@ TEST(ProgramTest, CudaIsRefusedWithAReasonWhereItCannotRun) {
 
 TEST(ProgramTest, ChatEndsWithAVerifiedSummary) {
   ServerProcess server({"--device_memory_bytes=32MiB", "--max_sequence_tokens=1024"});
-  char name[] = "/tmp/qjsonXXXXXX";
-  close(mkstemp(name));
+  const TempFolder folder;
+  const std::string name = folder.File("json");
   const ProgramResult result = Worker({"--server=" + server.address(), "--workload=chat",
-                                       "--requests=40", "--verify", std::string("--json=") + name});
+                                       "--requests=40", "--verify", "--json=" + name});
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("verification: identical"));
   EXPECT_THAT(result.output, HasSubstr("prefix hit rate"));
   const auto json = nlohmann::json::parse(std::ifstream(name), nullptr, false);
-  std::filesystem::remove(name);
   ASSERT_TRUE(json.is_object());
   EXPECT_EQ(json["requests"], 40);
   EXPECT_EQ(json["verification"], "identical");
@@ -82,8 +80,8 @@ TEST(ProgramTest, ChatEndsWithAVerifiedSummary) {
 }
 
 TEST(ProgramTest, ReplaysATraceWithAndWithoutTheModel) {
-  char name[] = "/tmp/qtraceXXXXXX";
-  close(mkstemp(name));
+  const TempFolder folder;
+  const std::string name = folder.File("trace");
   {
     std::ofstream trace(name);
     for (int i = 0; i < 6; ++i) {
@@ -91,7 +89,7 @@ TEST(ProgramTest, ReplaysATraceWithAndWithoutTheModel) {
             << (i % 2 + 1) << "]}\n";
     }
   }
-  const std::string flag = std::string("--trace=") + name;
+  const std::string flag = "--trace=" + name;
   {
     ServerProcess server({"--memory=worker", "--block_count=20", "--block_tokens=512",
                           "--max_sequence_tokens=8192"});
@@ -104,7 +102,6 @@ TEST(ProgramTest, ReplaysATraceWithAndWithoutTheModel) {
   ServerProcess server({"--device_memory_bytes=16MiB", "--max_sequence_tokens=512"});
   const ProgramResult run = Worker({"--server=" + server.address(), "--workload=trace", flag,
                                     "--trace_scale=16", "--verify", "--progress=false"});
-  std::filesystem::remove(name);
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("6 finished, 0 failed"));
   EXPECT_THAT(run.output, HasSubstr("verification: identical"));

@@ -74,6 +74,19 @@ TEST(RanksTest, SayWhichServerTheyNeed) {
   EXPECT_THAT(RunProgram(Worker(server, 3, {})).output, HasSubstr("--ranks: "));
 }
 
+// No request, no text and no block, although a rank failed for the reason.
+void ExpectNothingLost(const ServerProcess& server, const ProgramResult& result,
+                       const std::string& reason) {
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr(" 0 failed"));
+  EXPECT_THAT(result.output, HasSubstr(reason));
+  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
+  OperatorCalls calls(server.address());
+  EXPECT_EQ(calls.Audit().value_or("no answer"), "");
+  const auto pool = calls.Pool();
+  EXPECT_EQ(pool->blocks().free() + pool->blocks().idle(), pool->block_count());
+}
+
 TEST(RanksTest, AKilledRankCostsNoRequest) {
   ServerProcess server(ServerFlags(2));
   Program worker(Worker(server, 2, {"--seconds=600", "--users=4", "--think_ms=100", "--verify"}));
@@ -84,15 +97,7 @@ TEST(RanksTest, AKilledRankCostsNoRequest) {
   }
   std::this_thread::sleep_for(std::chrono::seconds(1));
   worker.Signal(SIGTERM);
-  const ProgramResult result = worker.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_THAT(result.output, HasSubstr(" 0 failed"));
-  EXPECT_THAT(result.output, HasSubstr("rank 1 is gone"));
-  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
-  OperatorCalls calls(server.address());
-  EXPECT_EQ(calls.Audit().value_or("no answer"), "");
-  const auto pool = calls.Pool();
-  EXPECT_EQ(pool->blocks().free() + pool->blocks().idle(), pool->block_count());
+  ExpectNothingLost(server, worker.Wait(), "rank 1 is gone");
 }
 
 TEST(RanksTest, AStoppedRankIsReplaced) {
@@ -103,15 +108,7 @@ TEST(RanksTest, AStoppedRankIsReplaced) {
   SignalProcess(worker.Child(), SIGSTOP);
   ASSERT_TRUE(worker.WaitFor("again after")) << worker.output();
   worker.Signal(SIGTERM);
-  const ProgramResult result = worker.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_THAT(result.output, HasSubstr(" 0 failed"));
-  EXPECT_THAT(result.output, HasSubstr("rank 1 does not answer"));
-  EXPECT_THAT(result.output, HasSubstr("verification: identical"));
-  OperatorCalls calls(server.address());
-  EXPECT_EQ(calls.Audit().value_or("no answer"), "");
-  const auto pool = calls.Pool();
-  EXPECT_EQ(pool->blocks().free() + pool->blocks().idle(), pool->block_count());
+  ExpectNothingLost(server, worker.Wait(), "rank 1 does not answer");
 }
 
 // A worker of two ranks in the middle of its work, and the blocks that it may still write.

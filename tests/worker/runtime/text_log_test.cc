@@ -25,7 +25,7 @@ RequestResult Result(uint64_t id) {
 }
 
 TEST(TextLogTest, ReadsWhatWasWrittenByAllLives) {
-  const quire::testing::TempFolder folder;
+  const quire::TempFolder folder;
   const std::string path = folder.path() + "/texts";
   for (uint64_t life = 1; life <= 2; ++life) {
     auto log = TextLog::Open(path);

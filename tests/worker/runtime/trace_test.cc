@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "tests/support/temp_folder.h"
 
 namespace quire::runtime {
 namespace {
@@ -16,20 +16,13 @@ using testing::SizeIs;
 
 class TraceTest : public testing::Test {
  protected:
-  TraceTest() {
-    char name[] = "/tmp/qtraceXXXXXX";
-    close(mkstemp(name));
-    path_ = name;
-  }
-
-  ~TraceTest() override { std::filesystem::remove(path_); }
-
   absl::StatusOr<std::vector<TraceRequest>> Read(const std::string& text) {
     std::ofstream(path_) << text;
     return ReadTrace(path_);
   }
 
-  std::string path_;
+  const TempFolder folder_;
+  const std::string path_ = folder_.File("trace");
 };
 
 TEST_F(TraceTest, ReadsMooncakeLines) {
