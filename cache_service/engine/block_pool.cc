@@ -122,7 +122,11 @@ void BlockPool::Unlink(BlockId block) {
   if (record.place == Place::kFreeList) {
     FreeListRemove(block, lists);
   } else {
-    if (record.place != Place::kParked) lists.order.Remove(block);
+    if (record.place == Place::kParked) {
+      AddCount(parked_, -1);
+    } else {
+      lists.order.Remove(block);
+    }
     AddCount(lists.evictable_count, -1);
   }
   record.place = Place::kNone;
@@ -222,11 +226,14 @@ void BlockPool::Park(BlockId block) {
   Block& record = Mut(block);
   lists_[record.place_worker]->order.Remove(block);
   record.place = Place::kParked;
+  AddCount(parked_, +1);
 }
 
 void BlockPool::Unpark(BlockId block) {
   const Block& record = Get(block);
-  if (record.place == Place::kParked) lists_[record.place_worker]->order.Insert(block);
+  if (record.place != Place::kParked) return;
+  lists_[record.place_worker]->order.Insert(block);
+  AddCount(parked_, -1);
 }
 
 bool BlockPool::AvailableTo(BlockId block, WorkerSlot worker) const {

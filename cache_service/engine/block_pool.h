@@ -14,10 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
 #include "cache_service/engine/block.h"
 #include "cache_service/engine/eviction_order.h"
 #include "cache_service/engine/journal.h"
+#include "cache_service/engine/retention.h"
 #include "cache_service/engine/retention_timers.h"
 #include "cache_service/engine/types.h"
 #include "cache_service/engine/zeroed_array.h"
@@ -47,13 +49,14 @@ class BlockPool {
 
   const Block& Get(BlockId block) const { return blocks_[Index(block)]; }
 
-  // Asks the processor for the record; harmless for kNoBlock.
-  void Prefetch(BlockId block) const {
+  // Asks the processor for the record; harmless for kNoBlock. Inlined by order: g++ drops calls of
+  // functions that do nothing but this.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(BlockId block) const {
     if (Index(block) < size_) __builtin_prefetch(&blocks_[Index(block)], 1);
   }
 
   // The same for the next `count` blocks that were never used.
-  void PrefetchFresh(size_t count) const {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchFresh(size_t count) const {
     for (size_t i = fresh_; i < std::min<size_t>(fresh_ + count, size_); ++i) {
       __builtin_prefetch(&blocks_[i], 1);
     }
@@ -90,11 +93,17 @@ class BlockPool {
   void Park(BlockId block);
   void Unpark(BlockId block);
 
+  // Blocks that are out of the order.
+  uint64_t parked() const { return parked_; }
+
   // Free blocks of group 0 into a table of the worker, as TakeFree with only_own false and
   // AddTableRef. There must be as many: at most OpenFree() + OwnFree(worker). Not while a journal
   // runs.
   void TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken);
-  // The same for a block from TakeEvicted.
+  // See block_pool_chains.h.
+  template <typename Ahead, typename Remove>
+  size_t TakeVictimRun(WorkerSlot worker, std::span<BlockId> taken, Ahead ahead, Remove remove);
+  // As TakeFreeRun, for a block from TakeEvicted.
   void TakeVictim(BlockId block, WorkerSlot worker);
 
   // --- Holds ---
@@ -193,6 +202,19 @@ class BlockPool {
   using ShareMap = absl::flat_hash_map<uint32_t, Shares>;
 
   class ListedRun;
+  template <typename Ahead>
+  class LookAhead;
+
+  // The record of a block that the worker's table gets, whatever it was.
+  Block FillingFor(WorkerSlot worker) const {
+    Block record{};
+    record.state = BlockState::kFilling;
+    record.priority = kDefaultPriority;
+    record.allocated_ms = now_ms_;
+    record.table_refs = 1;
+    record.holder = worker;
+    return record;
+  }
 
   static ListKind KindOf(const Block& block);
   static ListKind PlacedKind(const Block& block);
@@ -203,7 +225,6 @@ class BlockPool {
   void FreeListPush(BlockId block, Lists& lists);
   void FreeListRemove(BlockId block, Lists& lists);
   void Reset(BlockId block);
-  void TakeFresh(uint32_t index, WorkerSlot worker);
   bool EndIdleFence(BlockId block, WorkerSlot worker);
   void SaveShares(ShareMap& map, uint32_t index);
   void AddCount(uint64_t& count, int delta);
@@ -222,6 +243,7 @@ class BlockPool {
   // The same by group, where there are several.
   std::vector<std::array<uint64_t, kBlockStates>> group_counts_;
   uint64_t dead_ = 0;
+  uint64_t parked_ = 0;
   uint64_t tabled_ = 0;
   // By worker slot; slot kNoWorker offers to all.
   std::vector<std::unique_ptr<Lists>> lists_;

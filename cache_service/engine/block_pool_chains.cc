@@ -5,6 +5,7 @@
 namespace quire {
 
 void BlockPool::TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken) {
+  const Block filling = FillingFor(worker);
   size_t at = 0;
   for (const WorkerSlot from : {worker, kNoWorker}) {
     Lists& lists = *lists_[from];
@@ -12,13 +13,15 @@ void BlockPool::TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken) {
       const uint32_t index = lists.free_head;
       lists.free_head = blocks_[index].next;
       --lists.free_count;
-      TakeFresh(index, worker);
+      --state_counts_[static_cast<size_t>(blocks_[index].state)];
+      blocks_[index] = filling;
       taken[at] = BlockId{index};
     }
     if (lists.free_head != kNil) blocks_[lists.free_head].prev = kNil;
   }
+  state_counts_[static_cast<size_t>(BlockState::kFree)] -= taken.size() - at;
   for (; at < taken.size(); ++at) {
-    TakeFresh(fresh_, worker);
+    blocks_[fresh_] = filling;
     taken[at] = BlockId{fresh_++};
   }
   tabled_ += taken.size();
@@ -27,7 +30,9 @@ void BlockPool::TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken) {
 }
 
 void BlockPool::TakeVictim(BlockId block, WorkerSlot worker) {
-  TakeFresh(Index(block), worker);
+  Block& record = blocks_[Index(block)];
+  --state_counts_[static_cast<size_t>(record.state)];
+  record = FillingFor(worker);
   ++tabled_;
   ++lists_[worker]->held_count;
   ++state_counts_[static_cast<size_t>(BlockState::kFilling)];
@@ -44,17 +49,6 @@ void BlockPool::TakePlainVictim(BlockId block) {
   record = Block{};
   record.priority = kDefaultPriority;
   record.allocated_ms = now_ms_;
-}
-
-void BlockPool::TakeFresh(uint32_t index, WorkerSlot worker) {
-  Block& record = blocks_[index];
-  --state_counts_[static_cast<size_t>(record.state)];
-  record = Block{};
-  record.state = BlockState::kFilling;
-  record.priority = kDefaultPriority;
-  record.allocated_ms = now_ms_;
-  record.table_refs = 1;
-  record.holder = worker;
 }
 
 void BlockPool::AddTableRefs(std::span<const BlockId> blocks, WorkerSlot worker, uint32_t refs) {

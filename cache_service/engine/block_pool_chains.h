@@ -112,6 +112,80 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
   for (size_t state = 0; state < left.size(); ++state) state_counts_[state] -= left[state];
 }
 
+// The list of a band some blocks ahead, whose records and nodes are asked for meanwhile. Blocks of
+// one prompt mostly lie side by side, and so do prompts of one time: where the list is twice as far
+// ahead, the same distance again is a good guess.
+template <typename Ahead>
+class BlockPool::LookAhead {
+ public:
+  LookAhead(BlockPool& pool, uint32_t front, Ahead ahead)
+      : pool_(pool), next_(front), ahead_(ahead) {
+    for (uint32_t& before : before_) before = Next();
+  }
+
+  void Step() {
+    uint32_t& before = before_[steps_++ % before_.size()];
+    const uint32_t index = Next();
+    pool_.Prefetch(BlockId{index + (index - before)});
+    before = index;
+  }
+
+ private:
+  uint32_t Next() {
+    const uint32_t index = next_;
+    if (index == kNil) return index;
+    const Block& record = pool_.blocks_[index];
+    ahead_(record.node);
+    next_ = record.next;
+    pool_.Prefetch(BlockId{next_});
+    return index;
+  }
+
+  BlockPool& pool_;
+  uint32_t next_;
+  Ahead ahead_;
+  std::array<uint32_t, 8> before_;
+  size_t steps_ = 0;
+};
+
+// Takes the blocks that are first in the order for all, while remove(block, record) takes their
+// content out of the tree; false: it needs more than that. It must leave the order as it is. Ends
+// before a block that one of the worker's own precedes. ahead(node): some blocks before a block's
+// turn. Returns how many.
+template <typename Ahead, typename Remove>
+size_t BlockPool::TakeVictimRun(WorkerSlot worker, std::span<BlockId> taken, Ahead ahead,
+                                Remove remove) {
+  Lists& open = *lists_[kNoWorker];
+  const BlockId own = lists_[worker]->order.First();
+  const Block filling = FillingFor(worker);
+  size_t count = 0;
+  bool usual = true;
+  while (usual && count < taken.size()) {
+    uint32_t index = Index(open.order.ListedFront());
+    if (index == kNil) break;
+    const uint8_t band = blocks_[index].band;
+    LookAhead look_ahead(*this, index, ahead);
+    for (uint32_t next; index != kNil && count < taken.size(); index = next) {
+      look_ahead.Step();
+      Block& record = blocks_[index];
+      next = record.next;
+      usual = !record.Has(kTimedFlag | kDeadFlag) &&
+              (own == kNoBlock || EvictionOrder::Before(record, Get(own))) &&
+              remove(BlockId{index}, record);
+      if (!usual) break;
+      record = filling;
+      taken[count++] = BlockId{index};
+    }
+    open.order.CutBefore(band, index);
+  }
+  open.evictable_count -= count;
+  tabled_ += count;
+  lists_[worker]->held_count += count;
+  state_counts_[static_cast<size_t>(BlockState::kIdle)] -= count;
+  state_counts_[static_cast<size_t>(BlockState::kFilling)] += count;
+  return count;
+}
+
 // Releases chain[first, end), from the end. drop_blocker(i): chain[i] does not block what is above
 // it any more; true if nothing does now. general(i) releases a block in the general way; fenced(i)
 // is told of those that `step` fences.

@@ -147,7 +147,7 @@ Error EngineCore::Begin(const BeginOp& op) {
     return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
                      {{"limit", options_.max_table_entries_per_worker}});
   }
-  Sequence& sequence = CreateSequence(op, plan);
+  Sequence& sequence = CreateSequence(op, plan, key);
   HoldHit(sequence, plan.hit);
   CopyPartial(sequence, plan.hit);
   TakeBlocks(sequence, BlocksFor(plan.length));
@@ -181,15 +181,15 @@ TenantStats& EngineCore::StatsOf(const std::string& tenant) {
   return *stats;
 }
 
-Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan) {
+Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan,
+                                     std::string_view key) {
   auto owned = std::make_unique<Sequence>();
   Sequence& sequence = *owned;
   sequence.handle = op.sequence;
   sequence.worker = worker_->slot;
   journal_.Save(next_serial_);
   sequence.serial = next_serial_++;
-  sequence.root = tree_.GetRoot(
-      NamespaceKey(worker_->model_fingerprint, options_.layout_tag, op.namespace_parts));
+  sequence.root = tree_.GetRoot(key);
   tree_.UseRoot(sequence.root);
   sequence.committed = plan.hit.Tokens(options_.block_tokens);
   sequence.length = sequence.reserved = plan.length;
@@ -232,12 +232,9 @@ void EngineCore::TakeBlocks(Sequence& sequence, uint32_t count) {
     const size_t held = first_table.size();
     const size_t taken =
         std::min<uint64_t>(count - held, pool_.OpenFree() + pool_.OwnFree(worker_->slot));
-    first_table.resize(held + taken);
-    pool_.TakeFreeRun(worker_->slot, std::span(first_table).subspan(held));
-    while (first_table.size() < count) {
-      first_table.push_back(EvictOne(false));
-      pool_.TakeVictim(first_table.back(), worker_->slot);
-    }
+    first_table.resize(count);
+    pool_.TakeFreeRun(worker_->slot, std::span(first_table).subspan(held, taken));
+    TakeVictims(std::span(first_table).subspan(held + taken));
     counters_.blocks_allocated += count - held;
     worker_->table_entries += count - held;
     return;

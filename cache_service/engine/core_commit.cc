@@ -264,7 +264,7 @@ void EngineCore::ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group) {
 void EngineCore::GuardVariants(NodeId node) {
   if (tree_.IsRoot(node)) return;
   if (has_windows_) ClosedChanged(node);
-  const bool guard = tree_.Get(node).has_variants && tree_.Get(node).child_count > 0;
+  const bool guard = tree_.Get(node).Has(kVariantsFlag) && !tree_.Get(node).leaf();
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);
     if (IsWindow(group) || block == kNoBlock || pool_.Get(block).Has(kGuardedFlag) == guard) {

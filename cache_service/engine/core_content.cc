@@ -10,13 +10,6 @@ void EngineCore::WantChecksum(BlockId block) {
   pool_.Mut(block).Set(kChecksumFlag, true);
 }
 
-// The content left the tree, or the block is about to be given away.
-void EngineCore::ForgetChecksum(BlockId block) {
-  if (!pool_.Get(block).Has(kChecksumFlag)) return;
-  checks_.Forget(block);
-  pool_.Mut(block).Set(kChecksumFlag, false);
-}
-
 void EngineCore::SampleHit(BlockId block) {
   if (options_.content_sample == 0 || !pool_.Get(block).Has(kChecksumFlag)) return;
   if (++hits_since_sample_ < options_.content_sample) return;

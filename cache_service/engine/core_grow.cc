@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "cache_service/engine/block_pool_chains.h"
 #include "cache_service/engine/engine_core.h"
 #include "cache_service/engine/fault.h"
 
@@ -176,21 +177,50 @@ BlockId EngineCore::TakeBlock(uint32_t group) {
   return block;
 }
 
-// The common victim: the only child of a node, open to all, in a pool with one group. What follows
-// is what EvictBlock and TakeEvicted do in this case.
+// The common victims of a begin, one after another, as EvictPlainTip and TakeVictim would; stops
+// before one that needs more than that. Blocks that became idle together are counted together.
+size_t EngineCore::TakePlainVictims(std::span<BlockId> taken) {
+  if (pool_.parked() > 0) return 0;
+  Block alike{};
+  uint64_t count = 0;
+  const auto flush = [&] {
+    if (count > 0) CountEviction(alike, EvictionReason::kCapacity, count);
+    count = 0;
+  };
+  const auto remove = [&](BlockId victim, const Block& block) {
+    tree_.PrefetchTop(block.node);
+    if (!tree_.RemovePlainTip(block.node)) return false;
+    if (block.allocated_ms != alike.allocated_ms || block.idle_since_ms != alike.idle_since_ms ||
+        block.priority != alike.priority) {
+      flush();
+      alike = block;
+    }
+    ++count;
+    ForgetChecksum(victim);
+    return true;
+  };
+  const size_t evicted = pool_.TakeVictimRun(
+      worker_->slot, taken, [&](NodeId node) { tree_.PrefetchTip(node); }, remove);
+  flush();
+  return evicted;
+}
+
+void EngineCore::TakeVictims(std::span<BlockId> taken) {
+  for (size_t at = 0; (at += TakePlainVictims(taken.subspan(at))) < taken.size(); ++at) {
+    taken[at] = EvictOne(false);
+    pool_.TakeVictim(taken[at], worker_->slot);
+  }
+}
+
+// The common victim: a leaf, open to all, in a pool with one group. What follows is what EvictBlock
+// and TakeEvicted do in this case.
 bool EngineCore::EvictPlainTip(BlockId victim) {
   const Block& block = pool_.Get(victim);
-  if (!pool_.plain() || block.node == kNoNode || block.Has(kTimedFlag | kDeadFlag) ||
-      !tree_.IsPlainTip(block.node)) {
-    return false;
-  }
-  const BlockId above = tree_.BlockOf(tree_.Get(block.node).parent, 0);
-  if (above == kNoBlock) return false;
+  if (!pool_.plain() || pool_.parked() > 0 || block.Has(kTimedFlag | kDeadFlag)) return false;
+  if (!tree_.RemovePlainTip(block.node)) return false;
   CountEviction(block, EvictionReason::kCapacity);
   ForgetChecksum(victim);
-  tree_.RemovePlainTip(block.node);
   pool_.TakePlainVictim(victim);
-  pool_.Unpark(above);
   return true;
 }
 

@@ -15,14 +15,14 @@ constexpr NodeId kPrefetchedNodes = 8;
 bool EngineCore::Visible(NodeId node, WorkerSlot worker) const {
   const Node& record = tree_.Get(node);
   return record.owner == kNoWorker || record.owner == worker || Injected(Fault::kPendingShown) ||
-         (record.has_variants && tree_.VariantOf(node, worker) != nullptr);
+         (record.Has(kVariantsFlag) && tree_.VariantOf(node, worker) != nullptr);
 }
 
 BlockId EngineCore::VisibleBlock(NodeId node, uint32_t group, WorkerSlot worker) const {
   const Node& record = tree_.Get(node);
   if (record.owner == kNoWorker || record.owner == worker || Injected(Fault::kPendingShown)) {
     const BlockId block = tree_.BlockOf(node, group);
-    if (block != kNoBlock || !record.has_variants) return block;
+    if (block != kNoBlock || !record.Has(kVariantsFlag)) return block;
   }
   const NodeVariant* variant = tree_.VariantOf(node, worker);
   return variant == nullptr ? kNoBlock : variant->blocks[group];

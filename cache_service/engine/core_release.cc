@@ -223,7 +223,7 @@ void EngineCore::EndSequence(Sequence& sequence, bool drop) {
     const NodeId parent = tree_.Get(node).parent;
     StandOn(sequence, parent);
     // Without blocks it went when nobody stood on it any more.
-    if (tree_.Get(node).in_use && !DropNode(node, sequence)) break;
+    if (tree_.Get(node).Has(kUsedNodeFlag) && !DropNode(node, sequence)) break;
     node = parent;
   }
   StandOn(sequence, kNoNode);
@@ -248,7 +248,7 @@ bool EngineCore::DropNode(NodeId node, const Sequence& sequence) {
   const Node& record = tree_.Get(node);
   const NodeVariant* variant = tree_.VariantOf(node, sequence.worker);
   const uint32_t sealer = variant != nullptr ? variant->sealer : record.sealer;
-  if (sealer != sequence.SealerId() || record.child_count > 0) return false;
+  if (sealer != sequence.SealerId() || !record.leaf()) return false;
   const bool foreign = record.owner != kNoWorker && record.owner != sequence.worker;
   if (variant == nullptr && foreign) return false;
   std::vector<BlockId> blocks;

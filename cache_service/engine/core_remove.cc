@@ -7,12 +7,12 @@
 
 namespace quire {
 
-void EngineCore::CountEviction(const Block& block, EvictionReason reason) {
-  ++counters_.blocks_evicted[static_cast<size_t>(reason)][block.priority / 10];
+void EngineCore::CountEviction(const Block& block, EvictionReason reason, uint64_t times) {
+  counters_.blocks_evicted[static_cast<size_t>(reason)][block.priority / 10] += times;
   const uint32_t now_ms = pool_.now_ms();
-  block_lifetime_ns_.Add(uint64_t{now_ms - block.allocated_ms} * 1000000);
+  block_lifetime_ns_.Add(uint64_t{now_ms - block.allocated_ms} * 1000000, times);
   if (block.table_refs == 0) {
-    idle_before_eviction_ns_.Add(uint64_t{now_ms - block.idle_since_ms} * 1000000);
+    idle_before_eviction_ns_.Add(uint64_t{now_ms - block.idle_since_ms} * 1000000, times);
   }
 }
 
@@ -23,7 +23,7 @@ void EngineCore::EvictBlock(BlockId block) {
   ForgetChecksum(block);
   pool_.LeaveNode(block);
   tree_.SetBlock(record.node, record.group, kNoBlock);
-  const bool leaf = tree_.Get(record.node).child_count == 0;
+  const bool leaf = tree_.Get(record.node).leaf();
   if (!IsWindow(record.group) || (only_windows_ && leaf)) RemoveNode(record.node);
 }
 
@@ -37,7 +37,7 @@ void EngineCore::RemoveNode(NodeId node) {
     tree_.SetBlock(node, group, kNoBlock);
   }
   DropPartialVariants(node);
-  if (tree_.Get(node).has_variants) {
+  if (tree_.Get(node).Has(kVariantsFlag)) {
     // Another worker's pending blocks stand for the content from now on.
     const NodeVariant variant = tree_.Variants(node).front();
     tree_.SetOwner(node, kNoWorker, 0);
@@ -46,7 +46,7 @@ void EngineCore::RemoveNode(NodeId node) {
     return;
   }
   // Below it may be what only sequences keep.
-  if (standing_.contains(node) || tree_.Get(node).child_count > 0) {
+  if (standing_.contains(node) || !tree_.Get(node).leaf()) {
     tree_.SetOwner(node, kNoWorker, 0);
     LeafChanged(node);
     return;
@@ -69,7 +69,7 @@ void EngineCore::LeaveDead(BlockId block) {
 
 // Variants that only gave a node its lost window blocks back cannot stand for the content alone.
 void EngineCore::DropPartialVariants(NodeId node) {
-  if (only_windows_ || !tree_.Get(node).has_variants) return;
+  if (only_windows_ || !tree_.Get(node).Has(kVariantsFlag)) return;
   const std::vector<NodeVariant> variants = tree_.Variants(node);
   for (const NodeVariant& variant : variants) {
     if (variant.blocks[full_group_] != kNoBlock) continue;
@@ -82,15 +82,15 @@ void EngineCore::DropPartialVariants(NodeId node) {
 
 // After a node went: its parent may be a leaf now, or a mere path to nothing.
 void EngineCore::RemoveGhosts(NodeId node) {
-  while (node != kNoNode && tree_.Get(node).in_use && !tree_.IsRoot(node)) {
-    if (tree_.Get(node).child_count > 0) return;
+  while (node != kNoNode && tree_.Get(node).Has(kUsedNodeFlag) && !tree_.IsRoot(node)) {
+    if (!tree_.Get(node).leaf()) return;
     if (HasBlocks(node) || standing_.contains(node)) break;
     const NodeId parent = tree_.Get(node).parent;
     ForgetLeaf(node);
     tree_.Remove(node);
     node = parent;
   }
-  if (node == kNoNode || !tree_.Get(node).in_use || tree_.IsRoot(node)) return;
+  if (node == kNoNode || !tree_.Get(node).Has(kUsedNodeFlag) || tree_.IsRoot(node)) return;
   GuardVariants(node);
   for (uint32_t group = 0; group < groups(); ++group) {
     if (IsWindow(group)) continue;
@@ -207,10 +207,10 @@ uint64_t EngineCore::Flush() {
   uint64_t blocks = 0;
   std::vector<NodeId> roots;
   for (NodeId node = 1; node < tree_.end(); ++node) {
-    if (tree_.Get(node).in_use && tree_.IsRoot(node)) roots.push_back(node);
+    if (tree_.Get(node).Has(kUsedNodeFlag) && tree_.IsRoot(node)) roots.push_back(node);
   }
   for (const NodeId root : roots) {
-    if (tree_.Get(root).in_use) blocks += RemoveSubtree(root, EvictionReason::kFlushed);
+    if (tree_.Get(root).Has(kUsedNodeFlag)) blocks += RemoveSubtree(root, EvictionReason::kFlushed);
   }
   // Old content may also be in blocks that are not sealed yet.
   for (const auto& worker : workers_) {

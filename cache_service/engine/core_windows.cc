@@ -36,7 +36,7 @@ bool EngineCore::HasBlockWith(NodeId node, uint16_t flag) const {
   for (uint32_t group = 0; group < groups(); ++group) {
     if (has(group, tree_.BlockOf(node, group))) return true;
   }
-  if (!tree_.Get(node).has_variants) return false;
+  if (!tree_.Get(node).Has(kVariantsFlag)) return false;
   // A variant stands in when the node's own blocks go.
   for (const NodeVariant& variant : tree_.Variants(node)) {
     for (uint32_t group = 0; group < groups(); ++group) {
@@ -82,7 +82,7 @@ void EngineCore::AddFirmChildren(NodeId node, uint32_t delta) {
 }
 
 bool EngineCore::HasBlocks(NodeId node) const {
-  if (tree_.Get(node).has_variants) return true;
+  if (tree_.Get(node).Has(kVariantsFlag)) return true;
   for (uint32_t group = 0; group < groups(); ++group) {
     if (tree_.BlockOf(node, group) != kNoBlock) return true;
   }
@@ -91,7 +91,7 @@ bool EngineCore::HasBlocks(NodeId node) const {
 
 // A node that only a sequence keeps is no hit and needs no window.
 bool EngineCore::IsLeaf(NodeId node) const {
-  return tree_.Get(node).child_count == 0 && (!only_windows_ || HasBlocks(node));
+  return tree_.Get(node).leaf() && (!only_windows_ || HasBlocks(node));
 }
 
 // Where no group sees everything, a path may lose all its blocks while a sequence will add to it.
@@ -228,7 +228,7 @@ void EngineCore::OnBlockingChanged(const Block& block, bool blocking) {
 bool EngineCore::IsNeeded(BlockId block) const {
   const Block& record = pool_.Get(block);
   if (record.node == kNoNode) return false;
-  if (!IsWindow(record.group)) return tree_.Get(record.node).child_count > 0;
+  if (!IsWindow(record.group)) return !tree_.Get(record.node).leaf();
   const auto found = protection_.find(ProtectionKey(record.node, record.group));
   return found != protection_.end() && found->second.leaves > 0;
 }

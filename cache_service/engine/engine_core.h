@@ -197,7 +197,7 @@ class EngineCore : private BlockingListener {
   void VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const;
   uint64_t Deficit(const BeginPlan& plan, const Sequence** waiter);
   bool ShortenHit(const BeginOp& op, uint64_t deficit, bool promised, Hit& hit) const;
-  Sequence& CreateSequence(const BeginOp& op, const BeginPlan& plan);
+  Sequence& CreateSequence(const BeginOp& op, const BeginPlan& plan, std::string_view key);
   void HoldHit(Sequence& sequence, const Hit& hit);
   void HoldPlainHit(Sequence& sequence, const Hit& hit);
   void TakeBlocks(Sequence& sequence, uint32_t count);
@@ -231,6 +231,9 @@ class EngineCore : private BlockingListener {
   BlockId NextVictim(bool only_own);
   BlockId EvictOne(bool only_own);
   bool EvictPlainTip(BlockId victim);
+  size_t TakePlainVictims(std::span<BlockId> taken);
+  // Evicts blocks into a table of the worker, in a plain pool.
+  void TakeVictims(std::span<BlockId> taken);
   BlockId EvictNeeded();
   bool FreeOpenVictim();
   bool IsNeeded(BlockId block) const;
@@ -297,7 +300,14 @@ class EngineCore : private BlockingListener {
 
   // --- core_content.cc ---
   void WantChecksum(BlockId block);
-  void ForgetChecksum(BlockId block);
+
+  // The content left the tree, or the block is about to be given away.
+  void ForgetChecksum(BlockId block) {
+    if (!pool_.Get(block).Has(kChecksumFlag)) return;
+    checks_.Forget(block);
+    pool_.Mut(block).Set(kChecksumFlag, false);
+  }
+
   void SampleHit(BlockId block);
   AuditFinding TakeOutBad(BlockId block);
 
@@ -329,7 +339,7 @@ class EngineCore : private BlockingListener {
   void RemoveGhosts(NodeId node);
   uint64_t RemoveSubtree(NodeId node, EvictionReason reason);
   void TaintSequences(const absl::flat_hash_set<NodeId>& removed);
-  void CountEviction(const Block& block, EvictionReason reason);
+  void CountEviction(const Block& block, EvictionReason reason, uint64_t times = 1);
 
   // --- core_lease.cc ---
   // LEASE_EXPIRED also for a caller of another tenant, who cannot tell the two apart (P14).

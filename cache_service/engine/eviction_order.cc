@@ -110,16 +110,27 @@ void EvictionOrder::RemoveRun(uint32_t front, uint32_t back) {
   MarkUsed(band);
 }
 
+const EvictionOrder::Band* EvictionOrder::FirstBand() const {
+  if (used_bands_[0] != 0) return &bands_[static_cast<size_t>(std::countr_zero(used_bands_[0]))];
+  if (used_bands_[1] == 0) return nullptr;
+  return &bands_[64 + static_cast<size_t>(std::countr_zero(used_bands_[1]))];
+}
+
+BlockId EvictionOrder::ListedFront() const {
+  const Band* band = FirstBand();
+  return band == nullptr || !band->late.empty() ? kNoBlock : BlockId{band->ends.head};
+}
+
+void EvictionOrder::CutBefore(uint8_t band, uint32_t front) {
+  Ends& ends = bands_[band].ends;
+  ends.head = front;
+  (front == kNil ? ends.tail : blocks_[front].prev) = kNil;
+  MarkUsed(band);
+}
+
 BlockId EvictionOrder::First() const {
-  size_t number = 0;
-  if (used_bands_[0] != 0) {
-    number = static_cast<size_t>(std::countr_zero(used_bands_[0]));
-  } else if (used_bands_[1] != 0) {
-    number = 64 + static_cast<size_t>(std::countr_zero(used_bands_[1]));
-  } else {
-    return kNoBlock;
-  }
-  const Band& band = bands_[number];
+  if (FirstBand() == nullptr) return kNoBlock;
+  const Band& band = *FirstBand();
   if (band.late.empty()) return BlockId{band.ends.head};
   if (band.ends.head == kNil) return BlockId{band.late[0]};
   const bool late_first = blocks_[band.late[0]].last_use < blocks_[band.ends.head].last_use;

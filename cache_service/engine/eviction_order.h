@@ -40,6 +40,12 @@ class EvictionOrder {
   // Unlinks what lies from `front` to `back` in the list of one band; places stay as they are.
   void RemoveRun(uint32_t front, uint32_t back);
 
+  // The front of the first band, if nothing of the band is in its heap; else kNoBlock.
+  BlockId ListedFront() const;
+  // What lies before `front` in the list of its band leaves it; kNil: all. Only while no journal
+  // runs; places stay as they are.
+  void CutBefore(uint8_t band, uint32_t front);
+
   // First in the order, or kNoBlock.
   BlockId First() const;
 
@@ -53,6 +59,7 @@ class EvictionOrder {
   }
 
  private:
+  friend class InvariantChecker;
   static constexpr uint32_t kNil = 0xFFFFFFFFu;
 
   struct Ends {
@@ -65,6 +72,7 @@ class EvictionOrder {
     std::vector<uint32_t> late;
   };
 
+  const Band* FirstBand() const;
   Block& Mut(uint32_t index);
   void LinkAfter(Band& band, uint32_t index, uint32_t after);
   bool InsertNearEnds(Band& band, uint32_t index);

@@ -26,6 +26,8 @@ class GrowingArray {
 
   const T* first() const { return first_.data(); }
 
+  T* first() { return first_.data(); }
+
   void Grow() { pages_.emplace_back(kPageRows * width_); }
 
   T* Row(size_t row) {

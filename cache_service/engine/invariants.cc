@@ -32,6 +32,7 @@ AuditReport InvariantChecker::Check() {
   }
   CheckTree();
   CheckBlocks();
+  CheckOrders();
   CheckCounts();
   CheckClaims();
   if (core_.has_windows_) CheckProtection();
@@ -132,7 +133,8 @@ void InvariantChecker::CheckPath(const Sequence& sequence, const std::string& ow
   if (!sequence.publishes) return;
   NodeId node = sequence.node;
   for (uint32_t i = sequence.sealed; i-- > 0; node = core_.tree_.Get(node).parent) {
-    if (node == kNoNode || !core_.tree_.Get(node).in_use || core_.tree_.Get(node).depth != i) {
+    if (node == kNoNode || !core_.tree_.Get(node).Has(kUsedNodeFlag) ||
+        core_.tree_.Get(node).depth != i) {
       Report(4, std::nullopt, owner, absl::StrCat("block ", i, " has no node in the tree"));
       return;
     }
@@ -155,9 +157,9 @@ void InvariantChecker::CheckTree() {
   const PrefixTree& tree = core_.tree_;
   for (NodeId node = 1; node < tree.end(); ++node) {
     const Node& record = tree.Get(node);
-    if (!record.in_use || tree.IsRoot(node)) continue;
+    if (!record.Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
     const Node& parent = tree.Get(record.parent);
-    if (!parent.in_use || parent.depth + 1 != record.depth) {
+    if (!parent.Has(kUsedNodeFlag) || parent.depth + 1 != record.depth) {
       Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " has no parent"));
     }
     for (uint32_t group = 0; group < core_.groups(); ++group) {
@@ -196,7 +198,7 @@ void InvariantChecker::CheckBlockers() {
   const PrefixTree& tree = core_.tree_;
   std::vector<uint32_t> blockers(tree.end());
   for (NodeId node = 1; node < tree.end(); ++node) {
-    if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;
+    if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
     const auto count = [&](BlockId block) {
       if (block == kNoBlock) return;
       if (BlockPool::KindOf(core_.pool_.Get(block)) != BlockPool::ListKind::kNone) return;
@@ -208,7 +210,7 @@ void InvariantChecker::CheckBlockers() {
     }
   }
   for (NodeId node = 1; node < tree.end(); ++node) {
-    if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;
+    if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
     const BlockId block = tree.BlockOf(node, core_.full_group_);
     const bool blocked = block != kNoBlock && core_.pool_.Get(block).Has(kBlockedFlag);
     if (tree.Get(node).blockers != blockers[node] || blocked != (blockers[node] > 0)) {
@@ -224,7 +226,7 @@ void InvariantChecker::CheckEvictable(WorkerSlot worker) {
   const PrefixTree& tree = core_.tree_;
   std::vector<NodeId> order;
   for (NodeId node = 1; node < tree.end(); ++node) {
-    if (tree.Get(node).in_use && !tree.IsRoot(node)) order.push_back(node);
+    if (tree.Get(node).Has(kUsedNodeFlag) && !tree.IsRoot(node)) order.push_back(node);
   }
   std::sort(order.begin(), order.end(),
             [&](NodeId a, NodeId b) { return tree.Get(a).depth > tree.Get(b).depth; });
@@ -354,7 +356,7 @@ void InvariantChecker::CheckOwed() {
 void InvariantChecker::CheckProtection() {
   const PrefixTree& tree = core_.tree_;
   for (NodeId node = 1; node < tree.end(); ++node) {
-    if (!tree.Get(node).in_use || tree.IsRoot(node)) continue;
+    if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
     const auto found = core_.leaf_state_.find(node);
     const bool leaf = core_.IsLeaf(node);
     const bool held = core_.StaysAsLeaf(node);

@@ -46,6 +46,8 @@ class InvariantChecker {
   void CheckTree();
   void CheckBlocks();
   void CheckBlock(BlockId block);
+  void CheckOrders();
+  uint64_t CheckBand(const EvictionOrder::Band& band, uint8_t number, WorkerSlot slot);
   void CheckCounts();
   void CheckGroupCounts(const std::vector<std::array<uint64_t, kBlockStates>>& by_group);
   void CheckClaims();

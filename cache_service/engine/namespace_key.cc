@@ -1,5 +1,6 @@
 #include "cache_service/engine/namespace_key.h"
 
+#include <array>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -11,10 +12,9 @@ constexpr size_t kMaxPartBytes = 1024;
 
 // Tag, then the length in eight bytes, then the bytes: no two lists of parts give the same text.
 void AppendPart(char tag, std::string_view part, std::string& key) {
-  key.push_back(tag);
-  uint64_t length = part.size();
-  for (int i = 0; i < 8; ++i, length >>= 8) key.push_back(static_cast<char>(length & 0xFF));
-  key.append(part);
+  std::array<char, 9> head{tag};
+  for (size_t i = 0; i < 8; ++i) head[1 + i] = static_cast<char>(part.size() >> (8 * i));
+  key.append(head.data(), head.size()).append(part);
 }
 
 Error ValidatePart(const char* field, std::string_view part) {
@@ -28,6 +28,8 @@ Error ValidatePart(const char* field, std::string_view part) {
 std::string NamespaceKey(const std::string& model_fingerprint, const std::string& layout_tag,
                          const NamespaceParts& parts) {
   std::string key;
+  key.reserve(6 * 9 + model_fingerprint.size() + layout_tag.size() + parts.adapter.size() +
+              parts.salt.size() + parts.tenant.size() + parts.weights_version.size());
   AppendPart('m', model_fingerprint, key);
   AppendPart('l', layout_tag, key);
   AppendPart('a', parts.adapter, key);

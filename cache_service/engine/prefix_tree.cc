@@ -57,7 +57,7 @@ NodeId PrefixTree::NewNode() {
   journal_->Save(used_);
   ++used_;
   Mut(node) = Node{};
-  nodes_[node].in_use = true;
+  nodes_[node].Set(kUsedNodeFlag, true);
   nodes_[node].block = Index(kNoBlock);
   for (uint32_t group = 1; group < groups_; ++group) SetBlock(node, group, kNoBlock);
   return node;
@@ -65,7 +65,7 @@ NodeId PrefixTree::NewNode() {
 
 void PrefixTree::FreeNode(NodeId node) {
   Node& record = Mut(node);
-  if (record.has_marks) {
+  if (record.Has(kMarksFlag)) {
     if (journal_->active()) {
       journal_->OnRollback([this, node, marks = marks_[node]] { marks_[node] = marks; });
     }
@@ -109,7 +109,7 @@ void PrefixTree::ReleaseRoot(NodeId root) {
   --info.users;
   journal_->OnRollback([this, root] { ++root_info_.at(root).users; });
   // While a step can still be undone the empty root stays; a later release or removal takes it.
-  if (info.users > 0 || nodes_[root].child_count > 0 || journal_->active()) return;
+  if (info.users > 0 || !nodes_[root].leaf() || journal_->active()) return;
   roots_.erase(info.key);
   root_info_.erase(root);
   FreeNode(root);
@@ -119,7 +119,7 @@ void PrefixTree::ReleaseRoot(NodeId root) {
 
 ContentView PrefixTree::ContentOf(NodeId node) const {
   ContentView view{TokensOf(node), block_tokens_, {}};
-  if (nodes_[node].has_marks) view.marks = marks_.at(node);
+  if (nodes_[node].Has(kMarksFlag)) view.marks = marks_.at(node);
   return view;
 }
 
@@ -142,8 +142,7 @@ bool PrefixTree::ChildLess::operator()(const ContentView& a, const ChildKey& b) 
 
 NodeId PrefixTree::FindAmongChildren(NodeId parent, const ContentView& content) const {
   const Node& node = nodes_[parent];
-  if (node.child_count == 0) return kNoNode;
-  if (node.child_count == 1) {
+  if (!node.Has(kBranchFlag)) {
     return CompareContent(ContentOf(node.child), content) == 0 ? node.child : kNoNode;
   }
   const Children& children = *children_.at(parent);
@@ -151,13 +150,8 @@ NodeId PrefixTree::FindAmongChildren(NodeId parent, const ContentView& content) 
   return found == children.end() ? kNoNode : found->node;
 }
 
-BlockId PrefixTree::BlockOf(NodeId node, uint32_t group) const {
-  if (group == 0) return BlockId{nodes_[node].block};
-  return BlockId{more_blocks_.Row(node)[group - 1]};
-}
-
 const std::vector<NodeVariant>& PrefixTree::Variants(NodeId node) const {
-  return nodes_[node].has_variants ? variants_.at(node) : NoVariants();
+  return nodes_[node].Has(kVariantsFlag) ? variants_.at(node) : NoVariants();
 }
 
 const NodeVariant* PrefixTree::VariantOf(NodeId node, WorkerSlot worker) const {
@@ -184,7 +178,7 @@ NodeId PrefixTree::AddChild(NodeId parent, const ContentView& content, WorkerSlo
   journal_->SaveBytes(TokensOf(node), block_tokens_ * sizeof(TokenId));
   std::memcpy(TokensOf(node), content.tokens, block_tokens_ * sizeof(TokenId));
   if (!content.marks.empty()) {
-    record.has_marks = true;
+    record.Set(kMarksFlag, true);
     marks_[node].assign(content.marks.begin(), content.marks.end());
     journal_->OnRollback([this, node] { marks_.erase(node); });
   }
@@ -194,18 +188,19 @@ NodeId PrefixTree::AddChild(NodeId parent, const ContentView& content, WorkerSlo
 
 void PrefixTree::InsertChild(NodeId parent, NodeId child) {
   Node& record = Mut(parent);
-  ++record.child_count;
-  if (record.child_count == 1) {
+  if (record.leaf()) {
     record.child = child;
     return;
   }
-  if (record.child_count == 2) {
+  const bool pair = !record.Has(kBranchFlag);
+  if (pair) {
+    record.Set(kBranchFlag, true);
     auto children = std::make_unique<Children>(ChildLess{this});
     children->insert(KeyOf(record.child));
     children_[parent] = std::move(children);
   }
   children_.at(parent)->insert(KeyOf(child));
-  journal_->OnRollback([this, parent, key = KeyOf(child), pair = record.child_count == 2] {
+  journal_->OnRollback([this, parent, key = KeyOf(child), pair] {
     if (pair) {
       children_.erase(parent);
     } else {
@@ -216,17 +211,17 @@ void PrefixTree::InsertChild(NodeId parent, NodeId child) {
 
 void PrefixTree::EraseChild(NodeId parent, NodeId child) {
   Node& record = Mut(parent);
-  --record.child_count;
-  if (record.child_count == 0) {
+  if (!record.Has(kBranchFlag)) {
     record.child = kNoNode;
     return;
   }
   Children& children = *children_.at(parent);
   children.erase(KeyOf(child));
   if (record.child == child) record.child = children.begin()->node;
-  const bool single = record.child_count == 1;
+  const bool single = children.size() == 1;
   if (single) {
     record.child = children.begin()->node;
+    record.Set(kBranchFlag, false);
     children_.erase(parent);
   }
   // Undone in reverse order, so the nodes and their tokens are back when this runs.
@@ -240,26 +235,15 @@ void PrefixTree::EraseChild(NodeId parent, NodeId child) {
   });
 }
 
-void PrefixTree::RemovePlainTip(NodeId node) {
-  Node& record = nodes_[node];
-  Node& parent = nodes_[record.parent];
-  parent.child_count = 0;
-  parent.child = kNoNode;
-  record = Node{};
-  record.blockers = free_head_;
-  free_head_ = node;
-  --used_;
-}
-
 void PrefixTree::Remove(NodeId node) {
   const NodeId parent = nodes_[node].parent;
   EraseChild(parent, node);
-  if (nodes_[node].has_variants) {
+  if (nodes_[node].Has(kVariantsFlag)) {
     SaveVariants(node);
     variants_.erase(node);
   }
   FreeNode(node);
-  if (IsRoot(parent) && nodes_[parent].child_count == 0 && root_info_.at(parent).users == 0 &&
+  if (IsRoot(parent) && nodes_[parent].leaf() && root_info_.at(parent).users == 0 &&
       !journal_->active()) {
     roots_.erase(root_info_.at(parent).key);
     root_info_.erase(parent);
@@ -301,7 +285,7 @@ void PrefixTree::SetVariant(NodeId node, NodeVariant variant) {
   std::vector<NodeVariant>& variants = variants_[node];
   std::erase_if(variants, [&](const NodeVariant& v) { return v.owner == variant.owner; });
   variants.push_back(std::move(variant));
-  Mut(node).has_variants = true;
+  Mut(node).Set(kVariantsFlag, true);
 }
 
 void PrefixTree::RemoveVariant(NodeId node, WorkerSlot worker) {
@@ -310,7 +294,7 @@ void PrefixTree::RemoveVariant(NodeId node, WorkerSlot worker) {
   std::erase_if(variants, [worker](const NodeVariant& v) { return v.owner == worker; });
   if (!variants.empty()) return;
   variants_.erase(node);
-  Mut(node).has_variants = false;
+  Mut(node).Set(kVariantsFlag, false);
 }
 
 }  // namespace quire

@@ -11,6 +11,7 @@
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_PREFIX_TREE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_PREFIX_TREE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,39 +20,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "cache_service/engine/block.h"
 #include "cache_service/engine/content.h"
 #include "cache_service/engine/growing_array.h"
 #include "cache_service/engine/journal.h"
+#include "cache_service/engine/prefix_node.h"
 #include "cache_service/engine/types.h"
 
 namespace quire {
-
-struct Node {
-  NodeId parent;
-  // The only child, or any child if there are more.
-  NodeId child;
-  uint32_t child_count;
-  // Block index; a root has 0xFFFFFFFF.
-  uint32_t depth;
-  // Block of group 0.
-  uint32_t block;
-  // Low bits of the serial of the sequence that sealed the content first.
-  uint32_t sealer;
-  // kNoWorker: public.
-  WorkerSlot owner;
-  bool in_use : 1;
-  // Variants exist.
-  bool has_variants : 1;
-  // Some of the content is not tokens: see PrefixTree::marks_.
-  bool has_marks : 1;
-  // In use: children whose blocks cannot be given away. Free: the next free node.
-  uint32_t blockers;
-};
-
-static_assert(sizeof(Node) == 32);
 
 // Blocks of one worker beside those in the node.
 struct NodeVariant {
@@ -82,14 +61,27 @@ class PrefixTree {
   ContentView ContentOf(NodeId node) const;
 
   // Asks the processor for what a look at `node` will read; harmless if there is no such node.
-  void PrefetchNear(NodeId node) const {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchNear(NodeId node) const {
     __builtin_prefetch(nodes_.first() + node);
     __builtin_prefetch(tokens_.first() + size_t{node} * block_tokens_);
   }
 
+  // The same for what RemovePlainTip will read of the node, and soon after, when all below it is
+  // gone, of the child of a root above it: nodes of one prompt mostly lie in a row.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchTip(NodeId node) const {
+    if (node < nodes_.first_rows()) __builtin_prefetch(nodes_.first() + node, 1);
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchTop(NodeId node) const {
+    constexpr uint32_t kLevels = 4;
+    if (nodes_[node].depth != kLevels || node <= kLevels) return;
+    __builtin_prefetch(tokens_.first() + size_t{node - kLevels} * block_tokens_);
+  }
+
   NodeId FindChild(NodeId parent, const ContentView& content) const {
     const Node& node = nodes_[parent];
-    if (node.child_count != 1 || nodes_[node.child].has_marks || !content.marks.empty()) {
+    if (node.leaf()) return kNoNode;
+    if (node.Has(kBranchFlag) || nodes_[node.child].Has(kMarksFlag) || !content.marks.empty()) {
       return FindAmongChildren(parent, content);
     }
     return SameTokens(TokensOf(node.child), content.tokens, block_tokens_) ? node.child : kNoNode;
@@ -108,7 +100,11 @@ class PrefixTree {
   void VisitPartial(NodeId parent, const ContentView& content, Visit visit) const;
   template <typename Visit>
   void VisitChildren(NodeId parent, Visit visit) const;
-  BlockId BlockOf(NodeId node, uint32_t group) const;
+
+  BlockId BlockOf(NodeId node, uint32_t group) const {
+    return BlockId{group == 0 ? nodes_[node].block : more_blocks_.Row(node)[group - 1]};
+  }
+
   // Index of the variant of `worker`, or null.
   const NodeVariant* VariantOf(NodeId node, WorkerSlot worker) const;
 
@@ -136,24 +132,34 @@ class PrefixTree {
     return blockers = static_cast<uint32_t>(static_cast<int>(blockers) + delta);
   }
 
-  // True if the node is a leaf that can go without a trace: nothing beside it stands for its
-  // content, and its parent is no root and has no other child and no variants.
-  bool IsPlainTip(NodeId node) const {
-    const Node& record = nodes_[node];
-    const Node& parent = nodes_[record.parent];
-    return record.child_count == 0 && !record.has_variants && !record.has_marks &&
-           parent.depth != kRootDepth && parent.child_count == 1 && !parent.has_variants;
+  // Removes a node while no journal runs, if it is a leaf that can go without a trace: nothing
+  // beside it stands for its content, and its parent, if no root, has a block of group 0 and stays.
+  bool RemovePlainTip(NodeId node) {
+    if (std::max(node, nodes_[node].parent) >= nodes_.first_rows()) return false;
+    Node& record = nodes_.first()[node];
+    Node& parent = nodes_.first()[record.parent];
+    const bool stays =
+        parent.depth == kRootDepth ? parent.Has(kBranchFlag) : BlockId{parent.block} != kNoBlock;
+    if (record.flags != kUsedNodeFlag || !record.leaf() || parent.Has(kVariantsFlag) || !stays) {
+      return false;
+    }
+    if (parent.Has(kBranchFlag)) {
+      EraseChild(record.parent, node);
+    } else {
+      parent.child = kNoNode;
+    }
+    record = Node{};
+    record.blockers = free_head_;
+    free_head_ = node;
+    --used_;
+    return true;
   }
 
-  // Removes a plain tip while no journal runs.
-  void RemovePlainTip(NodeId node);
   void SetVariant(NodeId node, NodeVariant variant);
   void RemoveVariant(NodeId node, WorkerSlot worker);
   const std::vector<NodeVariant>& Variants(NodeId node) const;
 
  private:
-  static constexpr uint32_t kRootDepth = 0xFFFFFFFFu;
-
   struct ChildKey {
     // First token, bytes swapped so that its order is that of memcmp.
     uint32_t first;
@@ -225,11 +231,12 @@ size_t PrefixTree::FollowOnlyChildren(NodeId parent, const TokenId* tokens, Work
   const TokenId* const known = tokens_.first();
   const Node* node = nodes + parent;
   size_t found = 0;
-  for (; found < blocks.size() && node->child_count == 1; ++found, tokens += width) {
+  for (; found < blocks.size() && !node->leaf() && !node->Has(kBranchFlag);
+       ++found, tokens += width) {
     const NodeId child = node->child;
     if (child >= rows) break;
     node = nodes + child;
-    if (node->has_marks || (node->owner != kNoWorker && node->owner != worker)) break;
+    if (node->Has(kMarksFlag) || (node->owner != kNoWorker && node->owner != worker)) break;
     if (!SameTokens(known + child * width, tokens, block_tokens_)) break;
     touch(child);
     path[found] = child;
@@ -241,16 +248,18 @@ size_t PrefixTree::FollowOnlyChildren(NodeId parent, const TokenId* tokens, Work
 template <typename Visit>
 void PrefixTree::VisitChildren(NodeId parent, Visit visit) const {
   const Node& node = nodes_[parent];
-  if (node.child_count == 1) visit(node.child);
-  if (node.child_count <= 1) return;
+  if (!node.Has(kBranchFlag)) {
+    if (!node.leaf()) visit(node.child);
+    return;
+  }
   for (const ChildKey& key : *children_.at(parent)) visit(key.node);
 }
 
 template <typename Visit>
 void PrefixTree::VisitPartial(NodeId parent, const ContentView& content, Visit visit) const {
   const Node& node = nodes_[parent];
-  if (node.child_count == 0 || content.count == 0) return;
-  if (node.child_count == 1) {
+  if (node.leaf() || content.count == 0) return;
+  if (!node.Has(kBranchFlag)) {
     const uint32_t common = CommonLength(ContentOf(node.child), content);
     if (common > 0) visit(node.child, common);
     return;

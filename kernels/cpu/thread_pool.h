@@ -18,7 +18,6 @@ class ThreadPool {
   // task in 0..tasks-1; worker in 0..threads-1 says whose scratch memory to use. Must not throw.
   using Work = std::function<void(int64_t task, int worker)>;
 
-  // Throws std::system_error if the system has no more threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
 
@@ -32,7 +31,6 @@ class ThreadPool {
   void Run(int64_t tasks, const Work& work);
 
  private:
-  void Stop();
   void Serve(int worker);
   void TakeTasks(int worker);
 

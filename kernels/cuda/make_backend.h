@@ -1,19 +1,20 @@
-// The device backend on a GPU, or on the emulator.
+// The device backend of a GPU, or of the emulator.
 #ifndef QUIRE_KERNELS_CUDA_MAKE_BACKEND_H_
 #define QUIRE_KERNELS_CUDA_MAKE_BACKEND_H_
 
 #include <memory>
 
-#include "kernels/simt/device.h"
+#include "kernels/device_backend.h"
 
 namespace quire::kernels {
 
 namespace cuda {
-Result<std::unique_ptr<DeviceBackend>> MakeBackend(std::unique_ptr<Device> device);
+Result<std::unique_ptr<DeviceBackend>> MakeBackend();
 }  // namespace cuda
 
 namespace emulated {
-Result<std::unique_ptr<DeviceBackend>> MakeBackend(std::unique_ptr<Device> device);
+struct DeviceOptions;
+Result<std::unique_ptr<DeviceBackend>> MakeBackend(const DeviceOptions& options);
 }  // namespace emulated
 
 }  // namespace quire::kernels

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "kernels/cuda/make_backend.h"
 #include "kernels/simt/emulated_runtime.h"
 #include "tests/kernels/testing/backends.h"
 
