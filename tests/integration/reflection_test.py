@@ -1,17 +1,9 @@
 """An independent client, by reflection only: lists, attaches, begins, reads, peeks, audits."""
 
-import sys
 import unittest
 
+from reflection_client import Client, error_info, grpc
 from server_process import ServerTestCase
-
-try:
-    import grpc
-    from reflection_client import Client, error_info
-except ImportError as missing:
-    print(f"SKIPPED: {missing}; tests/requirements.txt is not installed "
-          "(tests/run.sh does it and sets QUIRE_TEST_PYTHON)")
-    sys.exit(77)
 
 CACHE = "quire.v1.CacheService"
 ADMIN = "quire.v1.AdminService"

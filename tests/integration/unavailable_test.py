@@ -6,20 +6,12 @@ import multiprocessing
 import os
 import re
 import struct
-import sys
 import time
 import unittest
 import urllib.request
 
+from reflection_client import Client
 from server_process import ServerTestCase
-
-try:
-    import grpc  # pylint: disable=unused-import
-    from reflection_client import Client
-except ImportError as missing:
-    print(f"SKIPPED: {missing}; tests/requirements.txt is not installed "
-          "(tests/run.sh does it and sets QUIRE_TEST_PYTHON)")
-    sys.exit(77)
 
 CACHE = "quire.v1.CacheService"
 ADMIN = "quire.v1.AdminService"

@@ -100,8 +100,10 @@ class NaiveEngine {
   void Publish(NaiveContent& content, BlockId block, StepNumber step);
   void Remap(BlockId from, BlockId to, StepNumber step);
   void ApplyCompletion(int worker, StepNumber completed, StepNumber step);
-  void Mismatch(const std::string& what);
   void RunStep(int worker, const StepParams& params, bool choices_known);
+
+  // naive_answer.cc
+  void Mismatch(const std::string& what);
   void CompareAnswer(const StepResult& answer);
   void CompareFailures(const StepResult& answer);
   void LoadHints(const StepResult& answer);
@@ -173,7 +175,7 @@ class NaiveEngine {
     return (tokens + options_.block_tokens - 1) / options_.block_tokens;
   }
 
-  // Table changes and copies of the step.
+  // naive_answer.cc: table changes and copies of the step.
   void SetCell(const Cell& cell, BlockId block);
   void ExpectEntry(const Cell& cell, BlockId block);
   void Copy(uint32_t group, BlockId source, BlockId destination, uint32_t tokens);

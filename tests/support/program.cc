@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,27 +11,19 @@
 #include <thread>
 #include <utility>
 
+#include "tests/support/spawn.h"
+
 namespace quire {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(5);
 
-// Its output goes to a file; returns its process id.
-int Spawn(const std::vector<std::string>& arguments, const std::string& output) {
-  std::vector<std::string> copies = arguments;
-  std::vector<char*> argv;
-  for (std::string& argument : copies) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t pid = 0;
-  const int failed = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  EXPECT_EQ(failed, 0) << argv[0];
-  return failed == 0 ? pid : 0;
+int SpawnWithOutput(const std::vector<std::string>& arguments, const std::string& file) {
+  return Spawn(arguments, [&file](posix_spawn_file_actions_t* actions) {
+    posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, file.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+  });
 }
 
 }  // namespace
@@ -45,7 +36,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 Program::Program(const std::vector<std::string>& arguments)
-    : pid_(Spawn(arguments, folder_.File("out"))) {}
+    : pid_(SpawnWithOutput(arguments, folder_.File("out"))) {}
 
 Program::Program(Program&& other) noexcept
     : folder_(std::move(other.folder_)),

@@ -1,44 +1,27 @@
 #include "tests/support/puppet.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <sstream>
 
+#include "tests/support/spawn.h"
+
 namespace quire {
-namespace {
-
-// Standard input and output of the program are `end`.
-int Spawn(std::vector<std::string> arguments, int end) {
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, end, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, end, STDOUT_FILENO);
-  pid_t pid = 0;
-  const int failed = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  EXPECT_EQ(failed, 0) << argv[0];
-  return failed == 0 ? pid : 0;
-}
-
-}  // namespace
-
 Puppet::Puppet(const std::string& server, const PuppetOptions& options) {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   socket_ = ends[0];
   pid_ = Spawn({QUIRE_PUPPET, server, options.name, std::to_string(options.incarnation),
                 std::to_string(options.lease.count())},
-               ends[1]);
+               [end = ends[1]](posix_spawn_file_actions_t* actions) {
+                 posix_spawn_file_actions_adddup2(actions, end, STDIN_FILENO);
+                 posix_spawn_file_actions_adddup2(actions, end, STDOUT_FILENO);
+               });
   close(ends[1]);
   greeting_ = Receive();
 }
