@@ -55,6 +55,7 @@ bool HasWord(int argc, char** argv, std::string_view flag) {
 absl::Status SetFlag(const std::string& flag, const std::string& text, std::string_view shown) {
   absl::CommandLineFlag* found = absl::FindCommandLineFlag(flag);
   if (found == nullptr) return ToStatus(InvalidArgument(shown, "unknown option; see --help"));
+  if (text.empty()) return ToStatus(InvalidArgument(shown, "needs a value"));
   std::string error;
   if (found->ParseFrom(text, &error)) return absl::OkStatus();
   return ToStatus(InvalidArgument(

@@ -22,7 +22,8 @@ bool HasWord(int argc, char** argv, std::string_view flag);
 // the flag.
 absl::StatusOr<std::vector<std::string>> SetFlags(int argc, char** argv);
 
-// Sets one flag from text. Errors: INVALID_ARGUMENT naming it as `shown`.
+// Sets one flag from text, which is never empty: whoever writes "--pool=$POOL" does not mean the
+// default. Errors: INVALID_ARGUMENT naming it as `shown`.
 absl::Status SetFlag(const std::string& flag, const std::string& text, std::string_view shown);
 
 }  // namespace quire

@@ -1,6 +1,5 @@
 #include "worker/runtime/flags.h"
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -11,17 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/command_line.h"
 #include "cache_service/base/default_socket.h"
+#include "worker/runtime/flag_files.h"
+#include "worker/runtime/flag_uses.h"
+#include "worker/runtime/flag_values.h"
 #include "worker/runtime/kernel_flags.h"
 #include "worker/runtime/rank_flags.h"
+#include "worker/runtime/workload_flags.h"
 
-ABSL_FLAG(std::string, workload, "chat",
-          "chat, samples, beam, trace or prefill-decode (chat in two processes).");
 ABSL_FLAG(std::string, server, "unix:" + quire::DefaultUnixSocket(),
           "unix:/path or host:port of the server.");
 ABSL_FLAG(std::string, token, "", "Bearer token, if the server wants one.");
 ABSL_FLAG(std::string, name, "worker",
           "Name of this worker; a younger one of the name displaces it.");
-ABSL_FLAG(std::string, pool, "", "Pool to attach to. Empty: the server's only one.");
+ABSL_FLAG(std::string, pool, "", "Pool to attach to. Not given: the server's only one.");
 ABSL_FLAG(std::string, mode, "stream", "How steps travel: stream, unary or lock-step.");
 ABSL_FLAG(double, lease_seconds, 0, "Lease to ask for. 0: the server's default.");
 
@@ -38,6 +39,8 @@ ABSL_FLAG(std::string, json, "", "Write the summary to this file.");
 ABSL_FLAG(std::string, texts, "",
           "Append each finished request with its text to this file, a line of JSON each.");
 ABSL_FLAG(bool, progress, true, "Show a progress line.");
+ABSL_FLAG(int32_t, prefill_fd, -1,
+          "Set by quire-worker itself: serve prompts to the process at this socket.");
 
 ABSL_FLAG(int32_t, layers, 4, "Layers of the model.");
 ABSL_FLAG(int32_t, hidden, 128, "Width of the model.");
@@ -61,31 +64,8 @@ ABSL_FLAG(uint32_t, lag, 0,
           "Launches queued before the tokens that earlier ones choose are known.");
 ABSL_FLAG(uint32_t, drafts, 0, "Tokens proposed per launch by prompt lookup.");
 
-ABSL_FLAG(uint64_t, seed, 1, "Seed of the workload.");
-ABSL_FLAG(uint64_t, prompts_seed, 0,
-          "Seed of the system prompts, equal for workers that share them. 0: the seed.");
-ABSL_FLAG(double, temperature, 0.7, "Sampling temperature. 0: greedy.");
-ABSL_FLAG(uint32_t, users, 8, "Users of chat; requests at once of the others.");
-ABSL_FLAG(uint32_t, prompts, 3, "Different system prompts.");
-ABSL_FLAG(uint32_t, prompt_tokens, 96, "Tokens of a system prompt.");
-ABSL_FLAG(uint32_t, turns, 4, "Turns of a conversation.");
-ABSL_FLAG(double, think_ms, 300, "Time that a chat user reads an answer. 0: as fast as possible.");
-ABSL_FLAG(uint32_t, new_tokens, 24, "Tokens to generate.");
-ABSL_FLAG(uint32_t, width, 4, "Samples per prompt, or beams.");
-ABSL_FLAG(std::string, trace, "", "Mooncake JSON lines or Azure CSV file, for --workload trace.");
-ABSL_FLAG(bool, trace_without_model, false,
-          "Replay block by block without computing, against a pool without memory.");
-ABSL_FLAG(int32_t, prefill_fd, -1,
-          "Set by quire-worker itself: serve prompts to the process at this socket.");
-ABSL_FLAG(uint32_t, trace_scale, 64, "With the model: divide all lengths of the trace by this.");
-
 namespace quire::runtime {
 namespace {
-
-absl::Status Unknown(const char* flag, const std::string& value, const char* known) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, "=", value, ": it must be one of ", known));
-}
 
 absl::StatusOr<kernels::DType> ParseDtype(const std::string& name) {
   if (name == "fp32") return kernels::DType::kF32;
@@ -105,10 +85,6 @@ absl::StatusOr<Admission> ParseAdmission(const std::string& name) {
   if (name == "best-effort") return Admission::kBestEffort;
   if (name == "guaranteed") return Admission::kGuaranteed;
   return Unknown("admission", name, "best-effort, guaranteed");
-}
-
-Duration Seconds(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
 absl::Status ReadModel(WorkerOptions& options) {
@@ -141,16 +117,16 @@ absl::Status ReadClient(WorkerOptions& options) {
   client.server = absl::GetFlag(FLAGS_server);
   client.token = absl::GetFlag(FLAGS_token);
   client.worker = absl::GetFlag(FLAGS_name);
-  if (client.worker.empty()) return absl::InvalidArgumentError("--name must not be empty");
   client.pool = absl::GetFlag(FLAGS_pool);
   client.mode = *mode;
-  if (absl::GetFlag(FLAGS_prefill_fd) >= 0) client.mode = client::StepMode::kLockStep;
-  const double lease = absl::GetFlag(FLAGS_lease_seconds);
-  if (!(lease >= 0)) return absl::InvalidArgumentError("--lease_seconds must not be negative");
-  if (lease > 0) client.lease = Seconds(lease);
-  const double timeout = absl::GetFlag(FLAGS_server_timeout);
-  if (!(timeout >= 0)) return absl::InvalidArgumentError("--server_timeout must not be negative");
-  client.retry_budget = Seconds(timeout);
+  options.prefill_fd = absl::GetFlag(FLAGS_prefill_fd);
+  if (options.prefill_fd >= 0) client.mode = client::StepMode::kLockStep;
+  const auto lease = ToDuration("lease_seconds", absl::GetFlag(FLAGS_lease_seconds));
+  if (!lease.ok()) return lease.status();
+  if (*lease > Duration::zero()) client.lease = *lease;
+  const auto timeout = ToDuration("server_timeout", absl::GetFlag(FLAGS_server_timeout));
+  if (!timeout.ok()) return timeout.status();
+  client.retry_budget = *timeout;
   client::ModelLayout layout;
   layout.dtype = static_cast<client::Dtype>(options.model.kv_dtype);
   if (absl::Status status = ReadRanks(options); !status.ok()) return status;
@@ -181,57 +157,28 @@ absl::Status ReadScheduler(WorkerOptions& options) {
   return Validate(scheduler);
 }
 
-absl::Status ReadLoad(WorkerOptions& options) {
-  WorkloadOptions& load = options.load;
-  load.vocabulary = static_cast<uint32_t>(options.model.vocabulary);
-  load.seed = absl::GetFlag(FLAGS_seed);
-  load.prompts_seed = absl::GetFlag(FLAGS_prompts_seed);
-  load.temperature = static_cast<float>(absl::GetFlag(FLAGS_temperature));
-  if (!(load.temperature >= 0 && std::isfinite(load.temperature))) {
-    return absl::InvalidArgumentError("--temperature must be finite and not negative");
+// Found out now, not after the work. Processes that it starts have no say.
+absl::Status CheckFiles(const WorkerOptions& options) {
+  if (options.prefill_fd >= 0 || options.rank_fd >= 0) return absl::OkStatus();
+  for (const auto& [flag, path] :
+       {std::pair("json", &options.json_file), std::pair("texts", &options.texts_file)}) {
+    if (absl::Status status = CheckWritable(flag, *path); !status.ok()) return status;
   }
-  load.users = absl::GetFlag(FLAGS_users);
-  load.prompts = absl::GetFlag(FLAGS_prompts);
-  load.prompt_tokens = absl::GetFlag(FLAGS_prompt_tokens);
-  load.turns = absl::GetFlag(FLAGS_turns);
-  load.new_tokens = absl::GetFlag(FLAGS_new_tokens);
-  load.width = absl::GetFlag(FLAGS_width);
-  const double think_ms = absl::GetFlag(FLAGS_think_ms);
-  if (!(think_ms >= 0)) return absl::InvalidArgumentError("--think_ms must not be negative");
-  load.think = Seconds(think_ms / 1000);
-  if (load.users == 0 || load.prompts == 0 || load.prompt_tokens == 0 || load.turns == 0 ||
-      load.new_tokens == 0 || load.width == 0) {
-    return absl::InvalidArgumentError(
-        "--users, --prompts, --prompt_tokens, --turns, --new_tokens and --width must be positive");
-  }
-  options.workload = absl::GetFlag(FLAGS_workload);
-  options.trace_file = absl::GetFlag(FLAGS_trace);
-  options.trace_without_model = absl::GetFlag(FLAGS_trace_without_model);
-  options.trace_scale = absl::GetFlag(FLAGS_trace_scale);
-  if (options.trace_scale == 0) return absl::InvalidArgumentError("--trace_scale must be positive");
-  if (options.workload == "trace" && options.trace_file.empty()) {
-    return absl::InvalidArgumentError("--workload=trace needs --trace");
-  }
-  options.prefill_fd = absl::GetFlag(FLAGS_prefill_fd);
-  const std::string known[] = {"chat", "samples", "beam", "trace", "prefill-decode"};
-  if (std::find(std::begin(known), std::end(known), options.workload) == std::end(known)) {
-    return Unknown("workload", options.workload, "chat, samples, beam, trace, prefill-decode");
-  }
-  return absl::OkStatus();
+  return CheckReadable("trace", options.trace_file);
 }
 
 absl::Status ReadLimits(WorkerOptions& options) {
-  const double seconds = absl::GetFlag(FLAGS_seconds);
-  if (!(seconds >= 0)) return absl::InvalidArgumentError("--seconds must not be negative");
+  const auto time = ToDuration("seconds", absl::GetFlag(FLAGS_seconds));
+  if (!time.ok()) return time.status();
   options.limits.requests = absl::GetFlag(FLAGS_requests);
-  const bool unlimited = seconds == 0 && options.limits.requests == 0;
-  options.limits.time = Seconds(unlimited && options.workload != "trace" ? 20 : seconds);
+  const bool unlimited = *time == Duration::zero() && options.limits.requests == 0;
+  options.limits.time = unlimited && options.workload != "trace" ? std::chrono::seconds(20) : *time;
   options.limits.in_flight = options.load.users * 2;
   options.verify = absl::GetFlag(FLAGS_verify);
   options.progress = absl::GetFlag(FLAGS_progress);
   options.json_file = absl::GetFlag(FLAGS_json);
   options.texts_file = absl::GetFlag(FLAGS_texts);
-  return absl::OkStatus();
+  return CheckFiles(options);
 }
 
 [[noreturn]] void PrintHelp() {
@@ -261,7 +208,7 @@ absl::StatusOr<WorkerOptions> ParseFlags(int argc, char** argv) {
     return absl::InvalidArgumentError(absl::StrCat("unexpected argument ", words->front()));
   }
   WorkerOptions options;
-  for (auto read : {ReadModel, ReadClient, ReadScheduler, ReadLoad, ReadLimits}) {
+  for (auto read : {ReadModel, ReadClient, ReadScheduler, ReadLoad, CheckUses, ReadLimits}) {
     if (absl::Status status = read(options); !status.ok()) return status;
   }
   return options;

@@ -46,8 +46,6 @@ TEST(CommandLineTest, ValuesStandBehindAnEqualSignOrInTheNextWord) {
   EXPECT_THAT(Arguments({"--test_text=a=b", "-test_number", "-7"}).Set(), IsOk());
   EXPECT_EQ(absl::GetFlag(FLAGS_test_text), "a=b");
   EXPECT_EQ(absl::GetFlag(FLAGS_test_number), -7);
-  EXPECT_THAT(Arguments({"--test_text="}).Set(), IsOk());
-  EXPECT_EQ(absl::GetFlag(FLAGS_test_text), "");
 }
 
 TEST(CommandLineTest, ABoolNeedsNoValue) {
@@ -73,6 +71,17 @@ TEST(CommandLineTest, MistakesNameTheFlag) {
   const auto refused = Arguments({"--test_number=many"}).Set();
   ASSERT_THAT(refused, IsInvalid("--test_number"));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("many"));
+}
+
+TEST(CommandLineTest, AnEmptyValueIsNotTheDefault) {
+  absl::SetFlag(&FLAGS_test_text, "before");
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"--test_text="}, {"--test_text", ""}, {"--test_number="}, {"--test_bool="}}) {
+    const std::string flag = words[0].substr(0, words[0].find('='));
+    EXPECT_THAT(Arguments(words).Set(), IsInvalid(flag)) << words[0];
+  }
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_text), "before");
+  EXPECT_THAT(Arguments({"--no_such_flag="}).Set(), IsInvalid("--no_such_flag"));
 }
 
 TEST(CommandLineTest, FindsAWordWithoutAValue) {

@@ -12,6 +12,7 @@ namespace quire {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 ProgramResult Worker(std::vector<std::string> flags) {
   flags.insert(flags.begin(), QUIRE_WORKER);
@@ -45,12 +46,91 @@ TEST(ProgramTest, WrongFlagsAreNamed) {
                                                        {"--no_such_flag=1", "--no_such_flag"},
                                                        {"--users=many", "--users"},
                                                        {"--verify=maybe", "--verify"},
-                                                       {"--json", "--json"}};
+                                                       {"--json", "--json"},
+                                                       {"--users=1000001", "--users"},
+                                                       {"--lag=1025", "lag 1025"},
+                                                       {"--lease_seconds=1e12", "--lease_seconds"},
+                                                       {"--seconds=inf", "--seconds"},
+                                                       {"--server_timeout=-1", "--server_timeout"},
+                                                       {"--think_ms=nan", "--think_ms"}};
   for (const auto& [flag, message] : cases) {
     const ProgramResult result = Worker({flag});
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_THAT(result.output, HasSubstr(message));
   }
+}
+
+TEST(ProgramTest, AnEmptyValueIsNotTheDefault) {
+  for (const char* flag : {"--pool", "--token", "--name", "--server", "--json", "--texts",
+                           "--trace", "--mode", "--workload", "--users"}) {
+    const ProgramResult result = Worker({std::string(flag) + "="});
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_THAT(result.output, HasSubstr(std::string(flag) + ": needs a value"));
+  }
+}
+
+// Each names the option, and what does not use it.
+TEST(ProgramTest, OptionsThatWouldDoNothingAreRefused) {
+  const std::string trace = "--trace=/dev/null";
+  const std::vector<std::vector<std::string>> cases = {
+      {trace},
+      {"--trace_without_model"},
+      {"--trace_scale=2"},
+      {"--width=2"},
+      {"--turns=2", "--workload=samples"},
+      {"--think_ms=0", "--workload=beam"},
+      {"--temperature=0", "--workload=beam"},
+      {"--lag=1", "--workload=beam"},
+      {"--drafts=1", "--workload=beam"},
+      {"--new_tokens=9", "--workload=trace", trace},
+      {"--prompts_seed=9", "--workload=trace", trace},
+      {"--verify", "--workload=trace", "--trace_without_model", trace},
+      {"--layers=2", "--workload=trace", "--trace_without_model", trace},
+      {"--seconds=3", "--workload=trace", "--trace_without_model", trace},
+      {"--texts=/dev/null", "--workload=trace", "--trace_without_model", trace},
+      {"--steps_in_flight=2", "--mode=unary"},
+      {"--rank_timeout=3"}};
+  for (const std::vector<std::string>& flags : cases) {
+    const std::string name = flags[0].substr(0, flags[0].find('='));
+    const ProgramResult result = Worker(flags);
+    EXPECT_EQ(result.exit_code, 2) << flags[0];
+    EXPECT_THAT(result.output, HasSubstr(name + ": "));
+  }
+}
+
+TEST(ProgramTest, FilesAreTriedBeforeAnyWork) {
+  const TempFolder folder;
+  const std::string absent = folder.File("absent/file");
+  const std::string server = "--server=unix:" + folder.File("nobody");
+  const std::vector<std::vector<std::string>> cases = {
+      {"--json=" + absent},
+      {"--json=" + folder.path()},
+      {"--texts=" + absent},
+      {"--trace=" + absent, "--workload=trace"},
+      {"--trace=" + absent, "--workload=trace", "--trace_without_model"},
+      {"--trace=" + folder.path(), "--workload=trace"}};
+  for (std::vector<std::string> flags : cases) {
+    const std::string name = flags[0].substr(0, flags[0].find('='));
+    flags.push_back(server);
+    const ProgramResult result = Worker(flags);
+    EXPECT_EQ(result.exit_code, 2) << flags[0];
+    EXPECT_THAT(result.output, HasSubstr(name + ": cannot "));
+    EXPECT_THAT(result.output, Not(HasSubstr("waiting for the server")));
+  }
+  EXPECT_TRUE(folder.Names().empty());
+}
+
+// A run that fails leaves no new file and what was in an old one.
+TEST(ProgramTest, TryingAFileChangesNothing) {
+  const TempFolder folder;
+  std::ofstream(folder.File("old")) << "precious";
+  for (const char* name : {"old", "new"}) {
+    const ProgramResult result = Worker({"--server=unix:" + folder.File("nobody"),
+                                         "--server_timeout=0.1", "--json=" + folder.File(name)});
+    EXPECT_EQ(result.exit_code, 1) << result.output;
+  }
+  EXPECT_EQ(ReadFile(folder.File("old")), "precious");
+  EXPECT_EQ(folder.Names(), std::vector<std::string>{"old"});
 }
 
 // Before it connects to anything. With kernels and a device, the next wrong flag is named.

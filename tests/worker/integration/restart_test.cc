@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -13,7 +14,6 @@ namespace quire {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 const std::vector<std::string> kRoomy = {"--device_memory_bytes=16MiB",
                                          "--max_sequence_tokens=512"};
@@ -39,7 +39,11 @@ bool EndsInTime(ServerProcess& server) {
 
 std::vector<std::string> Worker(const std::string& server, std::vector<std::string> flags) {
   std::vector<std::string> arguments = {QUIRE_WORKER, "--server=" + server, "--layers=2",
-                                        "--think_ms=100", "--verify"};
+                                        "--verify"};
+  const bool talks = std::ranges::none_of(flags, [](const std::string& flag) {
+    return flag == "--workload=beam" || flag == "--workload=samples";
+  });
+  if (talks) arguments.push_back("--think_ms=100");
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   return arguments;
 }
@@ -155,16 +159,6 @@ TEST(NoServerTest, GivesUpAfterTheTimeout) {
       RunProgram(Worker("unix:/tmp/quire-nobody-is-here", {"--server_timeout=0.3"}));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("no answer from the server"));
-}
-
-TEST(NoServerTest, AMissingTraceIsReportedBeforeTheServerIsLookedFor) {
-  for (const char* more : {"--verify", "--trace_without_model"}) {
-    const ProgramResult result = RunProgram(Worker(
-        "unix:/tmp/quire-nobody-is-here", {"--workload=trace", "--trace=/nonexistent", more}));
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.output, HasSubstr("/nonexistent"));
-    EXPECT_THAT(result.output, Not(HasSubstr("waiting for the server")));
-  }
 }
 
 TEST(NoServerTest, ARunThatTheServerEndsHasASummary) {
