@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache_service/base/clock.h"
+#include "cache_service/base/error.h"
 #include "cache_service/engine/types.h"
 
 namespace quire {
@@ -63,6 +65,9 @@ struct AuditReport {
   uint64_t blocks_checked = 0;
   uint64_t content_checked = 0;
 };
+
+Error WorkerNotFound(std::string_view name);
+Error PinNotFound(std::string_view pin_id);
 
 }  // namespace quire
 

@@ -60,7 +60,8 @@ absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
     return ToStatus(InvalidArgument("model_fingerprint", "1 to 1024 bytes", {{"limit", 1024}}));
   }
   if (params.lease_duration && *params.lease_duration <= Duration::zero()) {
-    return ToStatus(InvalidArgument("lease_duration", "must be positive"));
+    return ToStatus(InvalidArgument("lease_duration", "must be positive",
+                                    {{"given_ns", params.lease_duration->count()}}));
   }
   if (draining_) {
     return ToStatus(MakeError(Reason::kDraining, "the server admits no workers"));
@@ -172,8 +173,7 @@ absl::StatusOr<uint32_t> EngineCore::EndWorker(std::string_view name) {
   ApplyDue();
   const auto found = worker_names_.find(std::string(name));
   if (found == worker_names_.end()) {
-    return ToStatus(
-        MakeError(Reason::kWorkerNotFound, absl::StrCat("no worker \"", std::string(name), "\"")));
+    return ToStatus(WorkerNotFound(name));
   }
   WorkerState& worker = *workers_[found->second];
   const auto sequences = static_cast<uint32_t>(worker.sequences.size());

@@ -45,8 +45,9 @@ absl::StatusOr<PinResult> EngineCore::PinPrefix(const PrefixSelector& prefix,
     return ToStatus(InvalidArgument("owner", "1 to 255 bytes", {{"limit", 255}}));
   }
   if (duration <= Duration::zero() || duration > options_.max_pin) {
-    return ToStatus(InvalidArgument("duration", "must be positive and at most max_pin",
-                                    {{"limit_ns", options_.max_pin.count()}}));
+    return ToStatus(
+        InvalidArgument("duration", "must be positive and at most max_pin",
+                        {{"given_ns", duration.count()}, {"limit_ns", options_.max_pin.count()}}));
   }
   if (prefix.tokens.size() > options_.max_sequence_tokens) {
     return ToStatus(InvalidArgument("tokens", "longer than max_sequence_tokens",
@@ -104,7 +105,7 @@ absl::Status EngineCore::UnpinPrefix(std::string_view pin_id) {
   ApplyDue();
   const auto found = pins_.find(std::string(pin_id));
   if (found == pins_.end()) {
-    return ToStatus(MakeError(Reason::kPinNotFound, "the pin is unknown or has ended"));
+    return ToStatus(PinNotFound(pin_id));
   }
   EndPin(found);
   return absl::OkStatus();

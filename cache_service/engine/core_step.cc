@@ -18,15 +18,19 @@ Error OutOfOrder(const StepParams& params, const WorkerState& worker) {
       {{"step", params.step}, {"expected_step", worker.last_step + 1}});
 }
 
+Error CountersOutOfOrder(const StepParams& params) {
+  return InvalidArgument("applied_step", "completed_step <= applied_step < step does not hold",
+                         {{"completed_step", params.completed_step},
+                          {"applied_step", params.applied_step},
+                          {"step", params.step}});
+}
+
 }  // namespace
 
 Error EngineCore::CheckStep(const StepParams& params, WorkerState& worker) {
   if (params.step == 0) return InvalidArgument("step", "steps count from 1");
   if (params.applied_step >= params.step || params.completed_step > params.applied_step) {
-    return InvalidArgument("applied_step", "completed_step <= applied_step < step does not hold",
-                           {{"completed_step", params.completed_step},
-                            {"applied_step", params.applied_step},
-                            {"step", params.step}});
+    return CountersOutOfOrder(params);
   }
   if (params.step > worker.last_step + 1) return OutOfOrder(params, worker);
   if (params.step - params.applied_step > options_.max_steps_in_flight) {
@@ -125,8 +129,7 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepPar
 absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::RepeatStep(const StepParams& params,
                                                                          WorkerState& worker) {
   if (params.applied_step >= params.step || params.completed_step > params.applied_step) {
-    return ToStatus(
-        InvalidArgument("applied_step", "completed_step <= applied_step < step does not hold"));
+    return ToStatus(CountersOutOfOrder(params));
   }
   const auto stored =
       std::find_if(worker.answers.begin(), worker.answers.end(),

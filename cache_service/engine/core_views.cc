@@ -88,8 +88,7 @@ absl::StatusOr<SequenceView> EngineCore::GetSequence(std::string_view name, Sequ
   ApplyDue();
   const auto worker = worker_names_.find(std::string(name));
   if (worker == worker_names_.end()) {
-    return ToStatus(
-        MakeError(Reason::kWorkerNotFound, absl::StrCat("no worker \"", std::string(name), "\"")));
+    return ToStatus(WorkerNotFound(name));
   }
   const auto& sequences = workers_[worker->second]->sequences;
   const auto found = sequences.find(handle);

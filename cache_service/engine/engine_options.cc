@@ -10,6 +10,8 @@ namespace {
 constexpr uint64_t kMostBlocks = 0x7FFFFFFE;
 constexpr uint64_t kMostTokens = 0x7FFFFFFF;
 constexpr uint64_t kMostLeases = 65000;
+// Waiters keep their turn for two intervals.
+constexpr Duration kLongestRetry = std::chrono::hours(1);
 
 struct Range {
   const char* option;
@@ -50,6 +52,12 @@ Error BadDuration(const char* option, Duration given, const char* problem) {
                          {{"given", InSeconds(given)}});
 }
 
+Error TooLong(const char* option, Duration given, const char* than, Duration limit) {
+  return InvalidArgument(
+      option, absl::StrCat(InSeconds(given), " is longer than ", than, ", ", InSeconds(limit)),
+      {{"given", InSeconds(given)}, {"limit", InSeconds(limit)}});
+}
+
 Error CheckDurations(const EngineOptions& options) {
   const std::pair<const char*, Duration> positive[] = {{"max_lease", options.max_lease},
                                                        {"default_lease", options.default_lease},
@@ -62,12 +70,11 @@ Error CheckDurations(const EngineOptions& options) {
   for (const auto& [option, given] : not_negative) {
     if (given < Duration::zero()) return BadDuration(option, given, "negative");
   }
+  if (options.retry_interval > kLongestRetry) {
+    return TooLong("retry_interval", options.retry_interval, "an hour", kLongestRetry);
+  }
   if (options.default_lease <= options.max_lease) return {};
-  return InvalidArgument(
-      "default_lease",
-      absl::StrCat(InSeconds(options.default_lease), " is longer than max_lease, ",
-                   InSeconds(options.max_lease)),
-      {{"given", InSeconds(options.default_lease)}, {"limit", InSeconds(options.max_lease)}});
+  return TooLong("default_lease", options.default_lease, "max_lease", options.max_lease);
 }
 
 Error CheckRest(const EngineOptions& options) {

@@ -12,6 +12,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxLayers = 1024;
+constexpr size_t kMaxGroups = 255;
 
 absl::Status CheckGivenGroups(const std::vector<GroupSpec>& groups, bool needs_layers) {
   absl::flat_hash_set<uint32_t> seen;
@@ -53,8 +54,17 @@ absl::StatusOr<std::vector<GroupSpec>> GroupsOf(const ModelShape& shape) {
   return std::vector<GroupSpec>{GroupSpec{}};
 }
 
-absl::Status FromKernels(const kernels::Status& status) {
-  return ToStatus(InvalidArgument(absl::StrCat("layout.", status.argument()), status.message()));
+// What the kernels refuse, with the number that was given where it is one of the shape's.
+absl::Status FromKernels(const kernels::Status& status, const ModelShape& shape) {
+  const std::pair<const char*, uint32_t> numbers[] = {{"kv_heads", shape.kv_heads},
+                                                      {"head_dim", shape.head_dim},
+                                                      {"block_tokens", shape.block_tokens}};
+  std::vector<ErrorDetail> given;
+  for (const auto& [name, value] : numbers) {
+    if (status.argument() == name) given.emplace_back("given", value);
+  }
+  return ToStatus(InvalidArgument(absl::StrCat("layout.", status.argument()), status.message(),
+                                  std::move(given)));
 }
 
 kernels::LayoutParams ParamsOf(const ModelShape& shape, size_t layers) {
@@ -71,14 +81,14 @@ absl::Status LayOutGroups(PoolLayout& layout) {
     most_layers = std::max(most_layers, group.layers.size());
   }
   const auto widest = kernels::MakeLayout(ParamsOf(layout.shape, most_layers));
-  if (!widest.ok()) return FromKernels(widest.status());
+  if (!widest.ok()) return FromKernels(widest.status(), layout.shape);
   layout.block_bytes = static_cast<uint64_t>(widest->block_bytes);
   layout.layout_id = widest->id;
   for (const GroupSpec& group : layout.groups) {
     kernels::LayoutParams params = ParamsOf(layout.shape, group.layers.size());
     params.block_bytes = widest->block_bytes;
     const auto group_layout = kernels::MakeLayout(params);
-    if (!group_layout.ok()) return FromKernels(group_layout.status());
+    if (!group_layout.ok()) return FromKernels(group_layout.status(), layout.shape);
     layout.group_layouts.push_back(*group_layout);
   }
   return absl::OkStatus();
@@ -123,6 +133,11 @@ absl::StatusOr<PoolLayout> MakePoolLayout(const ModelShape& shape) {
   if (const absl::Status status = CheckRanges(shape); !status.ok()) return status;
   absl::StatusOr<std::vector<GroupSpec>> groups = GroupsOf(shape);
   if (!groups.ok()) return groups.status();
+  if (groups->size() > kMaxGroups) {
+    return ToStatus(InvalidArgument(shape.groups.empty() ? "layout.layer_windows" : "layout.groups",
+                                    "too many layer groups",
+                                    {{"given", groups->size()}, {"limit", kMaxGroups}}));
+  }
   PoolLayout layout;
   layout.shape = shape;
   layout.groups = *std::move(groups);

@@ -122,11 +122,27 @@ void FillAudit(const AuditReport& report, v1::AuditPoolResponse* out) {
   out->set_content_checked(report.content_checked);
 }
 
+absl::Status OfPrefix(const absl::Status& status) {
+  Error error = FromStatus(status);
+  if (error.reason != Reason::kInvalidArgument) return status;
+  error.message = absl::StrCat("prefix.", error.message);
+  for (ErrorDetail& detail : error.details) {
+    if (detail.name == "field") detail.value = absl::StrCat("prefix.", detail.value);
+  }
+  return ToStatus(error);
+}
+
 absl::StatusOr<PrefixSelector> FromProto(const v1::PrefixSelector& prefix, const Caller& caller) {
   auto parts = FromProto(prefix.namespace_(), caller);
   if (!parts.ok()) return parts.status();
   auto digests = FromProto(prefix.digests(), "prefix.digests");
   if (!digests.ok()) return digests.status();
+  // Also where no layout is known and no engine judges.
+  if (Error error = ValidateNamespace(*parts); !error.ok()) return OfPrefix(ToStatus(error));
+  const auto tokens = static_cast<uint64_t>(prefix.tokens_size());
+  if (Error error = ValidateDigests(*digests, tokens); !error.ok()) {
+    return OfPrefix(ToStatus(error));
+  }
   return PrefixSelector{.model_fingerprint = prefix.model_fingerprint(),
                         .namespace_parts = *std::move(parts),
                         .tokens = View(prefix.tokens()),

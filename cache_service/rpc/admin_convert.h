@@ -20,6 +20,8 @@ void FillAudit(const AuditReport& report, v1::AuditPoolResponse* out);
 
 // The tokens stay in the message. Errors: INVALID_ARGUMENT, PERMISSION_DENIED.
 absl::StatusOr<PrefixSelector> FromProto(const v1::PrefixSelector& prefix, const Caller& caller);
+// What the engine says of a prefix, with the field's whole name: "tokens" is "prefix.tokens".
+absl::Status OfPrefix(const absl::Status& status);
 
 // Order of sequences: worker, then handle.
 std::string SequenceKey(const std::string& worker, SequenceHandle handle);

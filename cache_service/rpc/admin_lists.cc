@@ -5,6 +5,7 @@
 #include "cache_service/rpc/admin_convert.h"
 #include "cache_service/rpc/admin_service_impl.h"
 #include "cache_service/rpc/page.h"
+#include "cache_service/rpc/proto_convert.h"
 
 namespace quire {
 
@@ -74,10 +75,8 @@ Reactor* AdminServiceImpl::GetSequence(Context* context, const v1::GetSequenceRe
   return calls_.Run(context, RpcMethod::kGetSequence, [&](const Caller&) -> absl::Status {
     const auto engine = EngineOf(request->pool());
     if (!engine.ok()) return engine.status();
-    if (*engine == nullptr) {
-      return ToStatus(MakeError(Reason::kWorkerNotFound, "no worker has attached to the pool",
-                                {{"worker", request->worker()}}));
-    }
+    if (absl::Status status = CheckName("worker", request->worker()); !status.ok()) return status;
+    if (*engine == nullptr) return ToStatus(WorkerNotFound(request->worker()));
     const auto view = (*engine)->GetSequence(request->worker(), request->handle());
     if (!view.ok()) return view.status();
     FillSequence(*view, response->mutable_sequence());

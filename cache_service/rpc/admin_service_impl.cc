@@ -10,18 +10,24 @@
 namespace quire {
 namespace {
 
-constexpr size_t kMaxOwnerBytes = 255;
+absl::Status CheckPin(const v1::PinPrefixRequest& request, const EngineOptions& options) {
+  if (absl::Status status = CheckName("owner", request.owner()); !status.ok()) return status;
+  const auto duration = PositiveDuration(request.duration(), "duration");
+  if (!duration.ok()) return duration.status();
+  if (*duration <= options.max_pin) return absl::OkStatus();
+  return ToStatus(
+      InvalidArgument("duration", "longer than a pin may last",
+                      {{"given_ns", duration->count()}, {"limit_ns", options.max_pin.count()}}));
+}
 
-absl::Status CheckPin(const v1::PinPrefixRequest& request) {
-  if (request.owner().empty() || request.owner().size() > kMaxOwnerBytes) {
-    return ToStatus(InvalidArgument(
-        "owner", "required, and bounded",
-        {{"given_bytes", request.owner().size()}, {"limit_bytes", kMaxOwnerBytes}}));
-  }
-  if (FromProto(request.duration()) <= Duration::zero()) {
-    return ToStatus(InvalidArgument("duration", "not positive"));
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::optional<Duration>> DeadlineOf(const v1::DrainRequest& request) {
+  if (!request.has_deadline()) return std::nullopt;
+  absl::Status status = CheckDuration(request.deadline(), "deadline");
+  if (!status.ok()) return status;
+  const Duration deadline = FromProto(request.deadline());
+  if (deadline >= Duration::zero()) return deadline;
+  return ToStatus(
+      InvalidArgument("deadline", "negative", {{"given_ns", deadline.count()}, {"least_ns", 0}}));
 }
 
 absl::Status NothingResident() {
@@ -44,15 +50,16 @@ AdminServiceImpl::Reactor* AdminServiceImpl::PinPrefix(Context* context,
                                                        const v1::PinPrefixRequest* request,
                                                        v1::PinPrefixResponse* response) {
   return calls_.Run(context, RpcMethod::kPinPrefix, [&](const Caller& caller) -> absl::Status {
-    const auto engine = EngineOf(request->prefix().pool());
-    if (!engine.ok()) return engine.status();
-    if (absl::Status status = CheckPin(*request); !status.ok()) return status;
+    const auto pool = pools_.Find(request->prefix().pool());
+    if (!pool.ok()) return OfPrefix(pool.status());
+    absl::Status status = CheckPin(*request, (*pool)->options().engine);
+    if (!status.ok()) return status;
     const auto prefix = FromProto(request->prefix(), caller);
     if (!prefix.ok()) return prefix.status();
-    if (*engine == nullptr) return NothingResident();
-    const auto pin =
-        (*engine)->PinPrefix(*prefix, request->owner(), FromProto(request->duration()));
-    if (!pin.ok()) return pin.status();
+    CacheEngine* engine = (*pool)->engine();
+    if (engine == nullptr) return NothingResident();
+    const auto pin = engine->PinPrefix(*prefix, request->owner(), FromProto(request->duration()));
+    if (!pin.ok()) return OfPrefix(pin.status());
     response->set_pin_id(pin->pin_id);
     response->set_pinned_tokens(pin->pinned_tokens);
     return absl::OkStatus();
@@ -65,9 +72,9 @@ AdminServiceImpl::Reactor* AdminServiceImpl::UnpinPrefix(Context* context,
   return calls_.Run(context, RpcMethod::kUnpinPrefix, [&](const Caller&) -> absl::Status {
     const auto engine = EngineOf(request->pool());
     if (!engine.ok()) return engine.status();
+    if (absl::Status status = CheckName("pin_id", request->pin_id()); !status.ok()) return status;
     if (*engine != nullptr) return (*engine)->UnpinPrefix(request->pin_id());
-    return ToStatus(
-        MakeError(Reason::kPinNotFound, "unknown or expired pin", {{"pin_id", request->pin_id()}}));
+    return ToStatus(PinNotFound(request->pin_id()));
   });
 }
 
@@ -76,12 +83,12 @@ AdminServiceImpl::Reactor* AdminServiceImpl::EvictPrefix(Context* context,
                                                          v1::EvictPrefixResponse* response) {
   return calls_.Run(context, RpcMethod::kEvictPrefix, [&](const Caller& caller) -> absl::Status {
     const auto engine = EngineOf(request->prefix().pool());
-    if (!engine.ok()) return engine.status();
+    if (!engine.ok()) return OfPrefix(engine.status());
     const auto prefix = FromProto(request->prefix(), caller);
     if (!prefix.ok()) return prefix.status();
     if (*engine == nullptr) return absl::OkStatus();
     const auto blocks = (*engine)->EvictPrefix(*prefix);
-    if (!blocks.ok()) return blocks.status();
+    if (!blocks.ok()) return OfPrefix(blocks.status());
     response->set_blocks(*blocks);
     return absl::OkStatus();
   });
@@ -122,10 +129,8 @@ AdminServiceImpl::Reactor* AdminServiceImpl::EndWorker(Context* context,
   return calls_.Run(context, RpcMethod::kEndWorker, [&](const Caller&) -> absl::Status {
     const auto engine = EngineOf(request->pool());
     if (!engine.ok()) return engine.status();
-    if (*engine == nullptr) {
-      return ToStatus(MakeError(Reason::kWorkerNotFound, "no worker has attached to the pool",
-                                {{"worker", request->worker()}}));
-    }
+    if (absl::Status status = CheckName("worker", request->worker()); !status.ok()) return status;
+    if (*engine == nullptr) return ToStatus(WorkerNotFound(request->worker()));
     const auto ended = (*engine)->EndWorker(request->worker());
     if (!ended.ok()) return ended.status();
     response->set_sequences_ended(*ended);
@@ -137,14 +142,9 @@ AdminServiceImpl::Reactor* AdminServiceImpl::Drain(Context* context,
                                                    const v1::DrainRequest* request,
                                                    v1::DrainResponse* response) {
   return calls_.Run(context, RpcMethod::kDrain, [&](const Caller&) -> absl::Status {
-    std::optional<Duration> deadline;
-    if (request->has_deadline()) {
-      deadline = FromProto(request->deadline());
-      if (*deadline < Duration::zero()) {
-        return ToStatus(InvalidArgument("deadline", "negative"));
-      }
-    }
-    response->set_sequences_running(static_cast<uint32_t>(drain_(deadline)));
+    const absl::StatusOr<std::optional<Duration>> deadline = DeadlineOf(*request);
+    if (!deadline.ok()) return deadline.status();
+    response->set_sequences_running(static_cast<uint32_t>(drain_(*deadline)));
     return absl::OkStatus();
   });
 }

@@ -10,14 +10,6 @@
 namespace quire {
 namespace {
 
-constexpr size_t kMaxNameBytes = 255;
-
-absl::Status CheckName(const char* field, const std::string& name) {
-  if (!name.empty() && name.size() <= kMaxNameBytes) return absl::OkStatus();
-  return ToStatus(InvalidArgument(field, name.empty() ? "required" : "too long",
-                                  {{"given_bytes", name.size()}, {"limit_bytes", kMaxNameBytes}}));
-}
-
 void FillRegions(const Pool& pool, const PoolAttachment& attachment,
                  v1::AttachWorkerResponse* response) {
   for (const MemoryGrant& grant : attachment.grants) {
@@ -51,10 +43,9 @@ absl::StatusOr<AttachRequestParts> FromProto(const v1::AttachWorkerRequest& requ
   parts.params.lock_step = request.lock_step();
   parts.params.tenant = caller.tenant;
   if (request.has_lease_duration()) {
-    parts.params.lease_duration = FromProto(request.lease_duration());
-    if (*parts.params.lease_duration <= Duration::zero()) {
-      return ToStatus(InvalidArgument("lease_duration", "not positive"));
-    }
+    const auto duration = PositiveDuration(request.lease_duration(), "lease_duration");
+    if (!duration.ok()) return duration.status();
+    parts.params.lease_duration = *duration;
   }
   if (request.has_layout()) {
     absl::StatusOr<ModelShape> shape = FromProto(request.layout(), default_block_tokens);

@@ -10,6 +10,17 @@
 #include "cache_service/rpc/wire_message.h"
 
 namespace quire {
+namespace {
+
+// Also where no layout is known and no engine judges.
+absl::Status CheckPrompt(const google::protobuf::RepeatedField<uint32_t>& tokens,
+                         const NamespaceParts& parts, const std::vector<DigestRange>& digests) {
+  if (tokens.empty()) return ToStatus(InvalidArgument("tokens", "a prompt has at least one token"));
+  if (Error error = ValidateNamespace(parts); !error.ok()) return ToStatus(error);
+  return ToStatus(ValidateDigests(digests, static_cast<uint64_t>(tokens.size())));
+}
+
+}  // namespace
 
 CacheServiceImpl::CacheServiceImpl(const PoolRegistry& pools, CallRunner& calls,
                                    StreamRegistry& streams, uint64_t max_message_bytes)
@@ -142,6 +153,9 @@ absl::Status CacheServiceImpl::Peek(const v1::PeekPrefixRequest& request, const 
   if (!parts.ok()) return parts.status();
   auto digests = FromProto(request.digests(), "digests");
   if (!digests.ok()) return digests.status();
+  if (absl::Status status = CheckPrompt(request.tokens(), *parts, *digests); !status.ok()) {
+    return status;
+  }
   uint32_t reusable = 0;
   if (CacheEngine* engine = (*pool)->engine(); engine != nullptr) {
     const auto peeked = engine->PeekPrefix({.model_fingerprint = request.model_fingerprint(),

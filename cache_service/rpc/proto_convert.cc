@@ -17,7 +17,28 @@ std::string Entry(const std::string& field, int index) {
   return absl::StrCat(field, "[", index, "]");
 }
 
+absl::Status BadDuration(std::string_view field, const char* problem, int64_t given,
+                         int64_t limit) {
+  return ToStatus(InvalidArgument(field, problem, {{"given", given}, {"limit", limit}}));
+}
+
 }  // namespace
+
+absl::Status CheckDuration(const google::protobuf::Duration& duration, std::string_view field) {
+  // 10,000 years, as protobuf has it.
+  constexpr int64_t kMostSeconds = 315'576'000'000;
+  const int64_t seconds = duration.seconds();
+  const int64_t nanos = duration.nanos();
+  if (seconds < -kMostSeconds || seconds > kMostSeconds) {
+    return BadDuration(field, "seconds out of range", seconds, kMostSeconds);
+  }
+  if (nanos <= -kNanosPerSecond || nanos >= kNanosPerSecond) {
+    return BadDuration(field, "nanos out of range", nanos, kNanosPerSecond - 1);
+  }
+  const bool one_sign = (seconds >= 0 && nanos >= 0) || (seconds <= 0 && nanos <= 0);
+  if (one_sign) return absl::OkStatus();
+  return BadDuration(field, "nanos of another sign than seconds", nanos, 0);
+}
 
 Duration FromProto(const google::protobuf::Duration& duration) {
   constexpr int64_t kMostSeconds = Duration::max().count() / kNanosPerSecond - 4;
@@ -26,9 +47,25 @@ Duration FromProto(const google::protobuf::Duration& duration) {
   return Duration(seconds * kNanosPerSecond + duration.nanos());
 }
 
+absl::StatusOr<Duration> PositiveDuration(const google::protobuf::Duration& duration,
+                                          std::string_view field) {
+  if (absl::Status status = CheckDuration(duration, field); !status.ok()) return status;
+  const Duration positive = FromProto(duration);
+  if (positive > Duration::zero()) return positive;
+  return ToStatus(
+      InvalidArgument(field, "not positive", {{"given_ns", positive.count()}, {"least_ns", 1}}));
+}
+
 void ToProto(Duration duration, google::protobuf::Duration* out) {
   out->set_seconds(duration.count() / kNanosPerSecond);
   out->set_nanos(static_cast<int32_t>(duration.count() % kNanosPerSecond));
+}
+
+absl::Status CheckName(std::string_view field, const std::string& name) {
+  constexpr size_t kMostBytes = 255;
+  if (!name.empty() && name.size() <= kMostBytes) return absl::OkStatus();
+  return ToStatus(InvalidArgument(field, name.empty() ? "required" : "too long",
+                                  {{"given_bytes", name.size()}, {"limit_bytes", kMostBytes}}));
 }
 
 absl::StatusOr<NamespaceParts> FromProto(const v1::Namespace& proto, const Caller& caller) {
@@ -67,7 +104,11 @@ absl::StatusOr<std::vector<RetentionRange>> FromProto(const RetentionRanges& ran
     out.start = range.start();
     if (range.has_end()) out.end = range.end();
     out.priority = range.priority();
-    if (range.has_duration()) out.duration = FromProto(range.duration());
+    if (!range.has_duration()) continue;
+    const std::string name =
+        absl::StrCat(Entry(field, static_cast<int>(converted.size()) - 1), ".duration");
+    if (absl::Status status = CheckDuration(range.duration(), name); !status.ok()) return status;
+    out.duration = FromProto(range.duration());
   }
   return converted;
 }

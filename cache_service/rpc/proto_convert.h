@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,9 +19,18 @@
 
 namespace quire {
 
-// Saturates; nanoseconds may have any sign.
+// Errors: INVALID_ARGUMENT for `field` unless seconds and nanoseconds are in their ranges and of
+// one sign.
+absl::Status CheckDuration(const google::protobuf::Duration& duration, std::string_view field);
+// Of a duration that was checked. Saturates.
 Duration FromProto(const google::protobuf::Duration& duration);
+// Errors: those of CheckDuration, and INVALID_ARGUMENT for `field` if it is not positive.
+absl::StatusOr<Duration> PositiveDuration(const google::protobuf::Duration& duration,
+                                          std::string_view field);
 void ToProto(Duration duration, google::protobuf::Duration* out);
+
+// A name that a request must give, of at most 255 bytes. Errors: INVALID_ARGUMENT for `field`.
+absl::Status CheckName(std::string_view field, const std::string& name);
 
 // With the caller's tenant. Errors: PERMISSION_DENIED.
 absl::StatusOr<NamespaceParts> FromProto(const v1::Namespace& proto, const Caller& caller);

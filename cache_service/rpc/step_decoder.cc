@@ -47,6 +47,10 @@ absl::Status CheckColumns(const v1::AdvanceOperation& advance, const std::string
     return ColumnError(absl::StrCat(field, name), "another length than sequences",
                        static_cast<uint64_t>(size), entries);
   }
+  if (advance.ahead() > 0 && advance.aheads_size() > 0) {
+    return ColumnError(absl::StrCat(field, ".ahead"), "given for all entries and per entry",
+                       advance.ahead(), 0);
+  }
   const uint64_t expected =
       advance.token_counts_size() == 0 ? entries : SumOf(advance.token_counts());
   const auto tokens = static_cast<uint64_t>(advance.tokens_size());

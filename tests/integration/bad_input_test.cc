@@ -252,7 +252,7 @@ TEST_F(BadInputTest, Lists) {
   v1::GetSequenceRequest which;
   v1::GetSequenceResponse sequence;
   EXPECT_THAT(server_.Call(server_.admin(), &v1::AdminService::Stub::GetSequence, which, &sequence),
-              IsRefused(grpc::NOT_FOUND, "WORKER_NOT_FOUND"));
+              IsRefused(grpc::INVALID_ARGUMENT, "INVALID_ARGUMENT"));
   which.set_worker("w");
   which.set_handle(99);
   EXPECT_THAT(server_.Call(server_.admin(), &v1::AdminService::Stub::GetSequence, which, &sequence),

@@ -37,6 +37,29 @@ TEST(DurationTest, Saturates) {
   EXPECT_LT(FromProto(Proto(-9223372032, INT32_MIN)), Duration::zero());
 }
 
+TEST(DurationTest, SecondsAndNanosAreInRangeAndOfOneSign) {
+  const google::protobuf::Duration good[] = {Proto(0),
+                                             Proto(1, 999'999'999),
+                                             Proto(-1, -999'999'999),
+                                             Proto(0, -1),
+                                             Proto(315'576'000'000, 999'999'999),
+                                             Proto(-315'576'000'000)};
+  for (const auto& duration : good) {
+    EXPECT_THAT(CheckDuration(duration, "d"), IsOk()) << duration.DebugString();
+  }
+  const google::protobuf::Duration bad[] = {
+      Proto(1, 1'000'000'000), Proto(0, -1'000'000'000), Proto(1, -1),        Proto(-1, 1),
+      Proto(0, INT32_MAX),     Proto(0, INT32_MIN),      Proto(INT64_MAX, 0), Proto(INT64_MIN, 0),
+      Proto(315'576'000'001),  Proto(-315'576'000'001)};
+  for (const auto& duration : bad) {
+    EXPECT_THAT(CheckDuration(duration, "d"), IsInvalid("d")) << duration.DebugString();
+    EXPECT_THAT(PositiveDuration(duration, "d"), IsInvalid("d")) << duration.DebugString();
+  }
+  EXPECT_THAT(PositiveDuration(Proto(0), "d"), IsInvalid("d"));
+  EXPECT_THAT(PositiveDuration(Proto(0, -1), "d"), IsInvalid("d"));
+  EXPECT_THAT(PositiveDuration(Proto(0, 1), "d"), IsOk());
+}
+
 TEST(NamespaceTest, TenantComesFromTheCaller) {
   v1::Namespace proto;
   proto.set_adapter("a");
