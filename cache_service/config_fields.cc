@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "cache_service/base/error.h"
+#include "cache_service/rpc/proto_convert.h"
 
 namespace quire {
 namespace {
@@ -70,7 +71,10 @@ absl::Status SetMessage(const FieldDescriptor& field, const std::string& text, M
   Message* inner = message.GetReflection()->MutableMessage(&message, &field);
   if (auto* duration = dynamic_cast<google::protobuf::Duration*>(inner)) {
     absl::Duration parsed;
-    if (!absl::ParseDuration(text, &parsed)) return Bad(field, "a duration such as 1m30s", text);
+    if (!absl::ParseDuration(text, &parsed) ||
+        absl::AbsDuration(parsed) == absl::InfiniteDuration()) {
+      return Bad(field, "a duration such as 1m30s", text);
+    }
     duration->set_seconds(absl::IDivDuration(parsed, absl::Seconds(1), &parsed));
     duration->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(parsed)));
     return absl::OkStatus();
@@ -79,6 +83,19 @@ absl::Status SetMessage(const FieldDescriptor& field, const std::string& text, M
     return Bad(field, "text format", text);
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckField(const FieldDescriptor& field, const Message& message) {
+  const google::protobuf::Reflection& fields = *message.GetReflection();
+  if (field.is_repeated() || !fields.HasField(message, &field)) return absl::OkStatus();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+      fields.GetString(message, &field).empty()) {
+    return ToStatus(InvalidArgument(field.name(), "needs a value"));
+  }
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return absl::OkStatus();
+  const auto* duration =
+      dynamic_cast<const google::protobuf::Duration*>(&fields.GetMessage(message, &field));
+  return duration == nullptr ? absl::OkStatus() : CheckDuration(*duration, field.name());
 }
 
 }  // namespace
@@ -113,6 +130,14 @@ absl::Status SetField(const std::string& name, const std::string& text, Message&
     default:
       return Bad(field, "settable by text", text);
   }
+}
+
+absl::Status CheckFields(const Message& message) {
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const absl::Status status = CheckField(*message.GetDescriptor()->field(i), message);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace quire

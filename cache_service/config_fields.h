@@ -20,6 +20,10 @@ std::vector<std::string> FlagFields(const google::protobuf::Descriptor& message)
 absl::Status SetField(const std::string& name, const std::string& text,
                       google::protobuf::Message& message);
 
+// What no given field may be, whatever it means: empty text, or a duration that is none. Errors:
+// INVALID_ARGUMENT for the field.
+absl::Status CheckFields(const google::protobuf::Message& message);
+
 }  // namespace quire
 
 #endif  // QUIRE_CACHE_SERVICE_CONFIG_FIELDS_H_

@@ -70,11 +70,16 @@ void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
+int EndedInOrder() {
+  std::cout << "quire-server: ended" << std::endl;
+  return kEndedInOrder;
+}
+
 int Serve(const ServerOptions& options) {
   KeepFreedMemory();
-  BlockSignals();
   const SystemClock clock;
-  auto server = Server::Start(options, clock);
+  auto server = Server::Start(options, clock, TerminationIsPending);
+  if (absl::IsCancelled(server.status())) return EndedInOrder();
   if (!server.ok()) return Fail(server.status(), kCouldNotStart);
   PrintReady(**server, options);
   {
@@ -87,8 +92,13 @@ int Serve(const ServerOptions& options) {
     (*server)->WaitUntilDrained();
   }
   (*server)->Stop();
-  std::cout << "quire-server: ended" << std::endl;
-  return kEndedInOrder;
+  return EndedInOrder();
+}
+
+// A running server may have taken what a new configuration needs; then it must end first.
+void WarnAboutSpace(const ServerOptions& options) {
+  const absl::Status status = CheckSpace(MemoriesOf(options.pools), Space::kFree);
+  if (!status.ok()) std::cerr << "quire-server: warning: " << Explain(status) << std::endl;
 }
 
 int Main(int argc, char** argv) {
@@ -98,10 +108,16 @@ int Main(int argc, char** argv) {
   auto options = ToServerOptions(line->config, epoch);
   if (!options.ok()) return Fail(options.status(), kBadOption);
   if (line->check_health) return Probe(*options);
-  if (absl::Status status = CheckFiles(*options); !status.ok()) return Fail(status, kBadOption);
+  BlockSignals();
+  for (const auto check : {CheckFiles, CheckPlaces}) {
+    if (absl::Status status = check(*options); !status.ok()) return Fail(status, kBadOption);
+  }
   options->version = QUIRE_VERSION;
   PrintConfig(line->config, epoch);
-  if (line->check_config) return kEndedInOrder;
+  if (line->check_config) {
+    WarnAboutSpace(*options);
+    return kEndedInOrder;
+  }
   WarnAboutOpenPort(*options);
   return Serve(*options);
 }

@@ -41,6 +41,13 @@ absl::Status CheckSize(const v1::PoolConfig& config) {
   if (!shared && config.has_device_memory_bytes()) {
     return Bad("device_memory_bytes", "a pool of worker memory is given by block_count");
   }
+  const std::pair<const char*, bool> of_files[] = {
+      {"memory_directory", config.has_memory_directory()},
+      {"memory_mode", config.has_memory_mode()},
+      {"memory_group", config.has_memory_group()}};
+  for (const auto& [field, given] : of_files) {
+    if (!shared && given) return Bad(field, "a pool of worker memory has no files");
+  }
   if (!shared && !config.has_block_count()) {
     return Bad("block_count", "required for a pool of worker memory");
   }
@@ -66,7 +73,6 @@ absl::Status CheckNames(const v1::PoolConfig& config) {
 }
 
 absl::StatusOr<gid_t> ParseGroup(const std::string& text) {
-  if (text.empty()) return static_cast<gid_t>(-1);
   uint32_t number = 0;
   if (absl::SimpleAtoi(text, &number)) return number;
   const struct group* found = getgrnam(text.c_str());
@@ -120,14 +126,14 @@ EngineOptions ToEngineOptions(const v1::PoolConfig& config, uint64_t epoch) {
 }  // namespace
 
 void FillDefaults(v1::PoolConfig& config) {
-  if (config.pool().empty()) config.set_pool("default");
+  if (!config.has_pool()) config.set_pool("default");
   if (config.memory() == v1::POOL_MEMORY_UNSPECIFIED) config.set_memory(v1::POOL_MEMORY_SHARED);
   if (!config.has_block_tokens()) config.set_block_tokens(16);
   if (!config.has_ranks()) config.set_ranks(1);
   if (config.memory() != v1::POOL_MEMORY_SHARED) return;
   if (!config.has_device_memory_bytes()) config.set_device_memory_bytes(uint64_t{256} << 20);
-  if (config.memory_directory().empty()) config.set_memory_directory("/dev/shm");
-  if (config.memory_mode().empty()) config.set_memory_mode("0600");
+  if (!config.has_memory_directory()) config.set_memory_directory("/dev/shm");
+  if (!config.has_memory_mode()) config.set_memory_mode("0600");
 }
 
 absl::StatusOr<PoolSetup> ToPoolSetup(const v1::PoolConfig& config, uint64_t epoch) {
@@ -155,6 +161,7 @@ absl::StatusOr<PoolSetup> ToPoolSetup(const v1::PoolConfig& config, uint64_t epo
   const auto mode = ParseMode("memory_mode", config.memory_mode());
   if (!mode.ok()) return mode.status();
   setup.memory.mode = *mode;
+  if (!config.has_memory_group()) return setup;
   const auto group = ParseGroup(config.memory_group());
   if (!group.ok()) return group.status();
   setup.memory.group = *group;

@@ -16,6 +16,7 @@
 #include "cache_service/base/default_socket.h"
 #include "cache_service/base/error.h"
 #include "cache_service/base/tcp_address.h"
+#include "cache_service/config_fields.h"
 #include "cache_service/pool_config.h"
 #include "cache_service/rpc/listeners.h"
 #include "cache_service/rpc/proto_convert.h"
@@ -47,6 +48,14 @@ absl::Status FileError(const std::string& path, const std::string& problem) {
       InvalidArgument("config_file", absl::StrCat(path, ": ", problem), {{"path", path}}));
 }
 
+absl::Status CheckAllFields(const v1::ServerConfig& config) {
+  if (absl::Status status = CheckFields(config); !status.ok()) return status;
+  for (const v1::PoolConfig& pool : config.pools()) {
+    if (absl::Status status = CheckFields(pool); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 std::string UnlessNone(const std::string& value) { return value == kNone ? "" : value; }
 
 absl::Status CheckListeners(const ServerOptions& options) {
@@ -58,6 +67,9 @@ absl::Status CheckListeners(const ServerOptions& options) {
   }
   if (options.tls_certificate.empty() != options.tls_key.empty()) {
     return ToStatus(InvalidArgument("tls_key", "certificate and key belong together"));
+  }
+  if (options.tcp_address.empty() && !options.tls_certificate.empty()) {
+    return ToStatus(InvalidArgument("tls_certificate", "only with a tcp_address"));
   }
   for (const auto& [field, address] : {std::pair("tcp_address", &options.tcp_address),
                                        std::pair("metrics_address", &options.metrics_address)}) {
@@ -126,9 +138,9 @@ absl::StatusOr<v1::ServerConfig> ReadConfigFile(const std::string& path) {
 }
 
 void FillDefaults(v1::ServerConfig& config) {
-  if (config.unix_socket().empty()) config.set_unix_socket(DefaultUnixSocket());
-  if (config.unix_socket_mode().empty()) config.set_unix_socket_mode("0600");
-  if (config.metrics_address().empty()) config.set_metrics_address("127.0.0.1:9400");
+  if (!config.has_unix_socket()) config.set_unix_socket(DefaultUnixSocket());
+  if (!config.has_unix_socket_mode()) config.set_unix_socket_mode("0600");
+  if (!config.has_metrics_address()) config.set_metrics_address("127.0.0.1:9400");
   if (!config.has_max_message_bytes()) config.set_max_message_bytes(kDefaultMessageBytes);
   if (!config.has_drain_deadline()) config.mutable_drain_deadline()->set_seconds(30);
   if (config.pools().empty()) config.add_pools();
@@ -136,6 +148,7 @@ void FillDefaults(v1::ServerConfig& config) {
 }
 
 absl::StatusOr<ServerOptions> ToServerOptions(const v1::ServerConfig& config, uint64_t epoch) {
+  if (absl::Status status = CheckAllFields(config); !status.ok()) return status;
   ServerOptions options;
   options.unix_socket = UnlessNone(config.unix_socket());
   options.tcp_address = UnlessNone(config.tcp_address());
@@ -160,6 +173,20 @@ absl::Status CheckFiles(const ServerOptions& options) {
     if (!status.ok()) return status;
   }
   return TcpCredentials(options.tls_certificate, options.tls_key).status();
+}
+
+absl::Status CheckPlaces(const ServerOptions& options) {
+  if (!options.unix_socket.empty()) {
+    if (absl::Status status = UnixSocket::Check(options.unix_socket); !status.ok()) return status;
+  }
+  for (const auto& [field, address] : {std::pair("tcp_address", &options.tcp_address),
+                                       std::pair("metrics_address", &options.metrics_address)}) {
+    if (address->empty()) continue;
+    if (absl::Status status = CheckCanBind(field, *address); !status.ok()) return status;
+  }
+  const std::vector<ShmOptions> memories = MemoriesOf(options.pools);
+  if (absl::Status status = CheckFolders(memories); !status.ok()) return status;
+  return CheckSpace(memories, Space::kWhole);
 }
 
 std::string Explain(const absl::Status& status) {

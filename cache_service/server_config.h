@@ -24,6 +24,11 @@ absl::StatusOr<ServerOptions> ToServerOptions(const v1::ServerConfig& config, ui
 // the option.
 absl::Status CheckFiles(const ServerOptions& options);
 
+// Looks at the machine: whether sockets and pool files can be where they shall be, and whether the
+// pools can fit into their folders at all. What a running server has taken is no mistake. Changes
+// nothing. Errors: INVALID_ARGUMENT naming the option.
+absl::Status CheckPlaces(const ServerOptions& options);
+
 // A refusal for people: its message, then the names and numbers that the message lacks.
 std::string Explain(const absl::Status& status);
 

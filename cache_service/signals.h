@@ -7,8 +7,12 @@
 
 namespace quire {
 
-// Blocks SIGTERM and SIGINT for this thread and those it starts later, and ignores SIGPIPE.
+// Blocks SIGTERM and SIGINT for this thread and those it starts later, and ignores those signals
+// whose calls report the same as errors: SIGPIPE, and SIGXFSZ of a file past the limit of its user.
 void BlockSignals();
+
+// Whether one of them was sent and not taken yet. After BlockSignals, before a SignalThread.
+bool TerminationIsPending();
 
 // Calls back with the number of termination signals so far. Construct after BlockSignals.
 class SignalThread {

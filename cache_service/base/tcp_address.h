@@ -12,6 +12,10 @@ namespace quire {
 // Errors: INVALID_ARGUMENT for `field` unless the address is HOST:PORT or [IPV6]:PORT.
 absl::Status CheckTcpAddress(std::string_view field, const std::string& address);
 
+// Whether this machine and user may listen there; a port that is in use is no mistake. Errors:
+// INVALID_ARGUMENT for `field`.
+absl::Status CheckCanBind(std::string_view field, const std::string& address);
+
 // INVALID_ARGUMENT for `field`: why a library that says little could not listen there, found out by
 // trying once more.
 absl::Status CannotListen(std::string_view field, const std::string& address);

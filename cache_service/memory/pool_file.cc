@@ -5,9 +5,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -38,24 +40,41 @@ uint64_t RoundUpToPage(uint64_t bytes) {
   return (bytes + v1::kPoolPageBytes - 1) / v1::kPoolPageBytes * v1::kPoolPageBytes;
 }
 
+// A file system without a limit of its own says that it has no blocks.
 uint64_t FreeBytes(int fd) {
   struct statvfs info = {};
   if (fstatvfs(fd, &info) != 0) return 0;
+  if (info.f_blocks == 0) return std::numeric_limits<uint64_t>::max();
   return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
+// Little enough to be taken within moments, even where the file system writes zeros.
+constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
+
 }  // namespace
 
-PoolFile::PoolFile(const PoolFileParams& params)
-    : params_(params), blocks_offset_(RoundUpToPage(LeaseWordOffset(params.lease_word_count))) {}
+absl::Status CheckRegionBytes(uint64_t blocks_bytes) {
+  if (blocks_bytes <= kMostRegionBytes) return absl::OkStatus();
+  return ToStatus(InvalidArgument(
+      "device_memory_bytes",
+      absl::StrCat(blocks_bytes, " is more than a process can map, ", kMostRegionBytes),
+      {{"given", blocks_bytes}, {"limit", kMostRegionBytes}}));
+}
 
-absl::StatusOr<std::unique_ptr<PoolFile>> PoolFile::Create(const PoolFileParams& params) {
+PoolFile::PoolFile(const PoolFileParams& params)
+    : params_(params), blocks_offset_(BytesOf(0, params.lease_word_count)) {}
+
+absl::StatusOr<std::unique_ptr<PoolFile>> PoolFile::Create(const PoolFileParams& params,
+                                                           const StopFunction& stopped) {
+  if (absl::Status status = CheckRegionBytes(params.blocks_bytes); !status.ok()) return status;
   std::unique_ptr<PoolFile> file(new PoolFile(params));
-  for (const auto step : {&PoolFile::Open, &PoolFile::TakeSpace, &PoolFile::WriteFirstHeader}) {
-    if (const absl::Status status = (file.get()->*step)(); !status.ok()) return status;
-  }
+  if (absl::Status status = file->Open(); !status.ok()) return status;
+  if (absl::Status status = file->TakeSpace(stopped); !status.ok()) return status;
+  if (absl::Status status = file->WriteFirstHeader(); !status.ok()) return status;
   return file;
 }
+
+absl::Status PoolFile::CanBeMade(const PoolFileParams& params) { return PoolFile(params).Open(); }
 
 PoolFile::~PoolFile() {
   if (visible_) unlink(params_.path.c_str());
@@ -83,20 +102,30 @@ absl::Status PoolFile::Open() {
   return absl::OkStatus();
 }
 
-absl::Status PoolFile::TakeSpace() {
-  const uint64_t needed = bytes();
-  int error = EFBIG;
-  if (params_.blocks_bytes < v1::kLockBase && needed < v1::kLockBase) {
-    error = posix_fallocate(fd_, 0, static_cast<off_t>(needed));
+absl::Status PoolFile::TakeSpace(const StopFunction& stopped) {
+  // Found out before a whole disk is filled.
+  if (bytes() > FreeBytes(fd_)) return NoSpace(ENOSPC);
+  for (uint64_t taken = 0; taken < bytes();) {
+    if (stopped != nullptr && stopped()) return absl::CancelledError("stopped at its start");
+    const uint64_t piece = std::min(kPieceBytes, bytes() - taken);
+    const int error = posix_fallocate(fd_, static_cast<off_t>(taken), static_cast<off_t>(piece));
+    if (error == EINTR) continue;
+    if (error != 0) return NoSpace(error);
+    taken += piece;
   }
-  if (error == 0) return absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status PoolFile::NoSpace(int error) {
+  // What was taken so far was free before.
+  if (ftruncate(fd_, 0) != 0) return FileError("memory_directory", params_.path, errno);
   const uint64_t available = FreeBytes(fd_);
   const std::string folder = std::filesystem::path(params_.path).parent_path();
   return ToStatus(InvalidArgument(
       "device_memory_bytes",
-      absl::StrCat(folder, " cannot give ", needed, " bytes, ", available,
+      absl::StrCat(folder, " cannot give ", bytes(), " bytes, ", available,
                    " are free: ", ErrnoText(error)),
-      {{"needed_bytes", needed}, {"free_bytes", available}, {"path", params_.path}}));
+      {{"needed_bytes", bytes()}, {"free_bytes", available}, {"path", params_.path}}));
 }
 
 absl::Status PoolFile::WriteFirstHeader() {
@@ -169,6 +198,10 @@ absl::Status PoolFile::Read(uint64_t offset, std::span<std::byte> out) const {
 
 uint64_t PoolFile::LeaseWordOffset(uint64_t slot) {
   return v1::kPoolPageBytes + slot * sizeof(uint64_t);
+}
+
+uint64_t PoolFile::BytesOf(uint64_t blocks_bytes, uint64_t lease_word_count) {
+  return RoundUpToPage(LeaseWordOffset(lease_word_count)) + blocks_bytes;
 }
 
 }  // namespace quire

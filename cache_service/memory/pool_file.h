@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,15 @@
 #include "proto/quire/v1/pool_file.h"
 
 namespace quire {
+
+// Asked now and then by what takes long; true: give up.
+using StopFunction = std::function<bool()>;
+
+// No process can map more: the address space of user programs on x86-64.
+inline constexpr uint64_t kMostRegionBytes = uint64_t{1} << 47;
+
+// Errors: INVALID_ARGUMENT for device_memory_bytes with the limit.
+absl::Status CheckRegionBytes(uint64_t blocks_bytes);
 
 // The server that owns a pool file holds an exclusive open-file-description lock on this byte.
 inline constexpr uint64_t kOwnerLockOffset = (uint64_t{1} << 62) - 1;
@@ -37,8 +47,12 @@ struct PoolFileParams {
 class PoolFile {
  public:
   // Errors: INVALID_ARGUMENT naming memory_directory, memory_group or device_memory_bytes, with the
-  // bytes needed and available.
-  static absl::StatusOr<std::unique_ptr<PoolFile>> Create(const PoolFileParams& params);
+  // bytes needed and available; CANCELLED if `stopped` asks for it before the space is taken.
+  static absl::StatusOr<std::unique_ptr<PoolFile>> Create(const PoolFileParams& params,
+                                                          const StopFunction& stopped = nullptr);
+  // Whether such a file can be made at all: makes it without its space, and removes it. Errors as
+  // Create.
+  static absl::Status CanBeMade(const PoolFileParams& params);
   ~PoolFile();
   PoolFile(const PoolFile&) = delete;
   PoolFile& operator=(const PoolFile&) = delete;
@@ -61,11 +75,14 @@ class PoolFile {
   uint64_t blocks_bytes() const { return params_.blocks_bytes; }
 
   static uint64_t LeaseWordOffset(uint64_t slot);
+  // Size of a file.
+  static uint64_t BytesOf(uint64_t blocks_bytes, uint64_t lease_word_count);
 
  private:
   explicit PoolFile(const PoolFileParams& params);
   absl::Status Open();
-  absl::Status TakeSpace();
+  absl::Status TakeSpace(const StopFunction& stopped);
+  absl::Status NoSpace(int error);
   absl::Status WriteFirstHeader();
   absl::Status WriteHeader();
   absl::Status Write(uint64_t offset, std::span<const std::byte> bytes);

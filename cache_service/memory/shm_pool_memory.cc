@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cache_service/base/error.h"
-#include "cache_service/memory/pool_file_names.h"
+#include "cache_service/memory/shm_space.h"
 #include "proto/quire/v1/pool_file.h"
 
 namespace quire {
@@ -13,31 +13,20 @@ namespace {
 // Never the number of a lease, so it reads "revoked" to everyone.
 constexpr uint64_t kRevokedWord = 0;
 
-// Attaches in flight may hold a few words more than there are leases.
-uint64_t LeaseWordCount(uint32_t max_leases) {
-  constexpr uint64_t kWordsPerPage = v1::kPoolPageBytes / sizeof(uint64_t);
-  return (max_leases / kWordsPerPage + 1) * kWordsPerPage;
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShmPoolMemory>> ShmPoolMemory::Create(const ShmOptions& options) {
-  RemoveFilesOfDeadServers(options.directory, options.pool_name);
-  const uint64_t words = LeaseWordCount(options.max_leases);
+absl::StatusOr<std::unique_ptr<ShmPoolMemory>> ShmPoolMemory::Create(const ShmOptions& options,
+                                                                     const StopFunction& stopped) {
+  if (absl::Status status = MakeRoom({&options, 1}); !status.ok()) return status;
   std::vector<std::unique_ptr<PoolFile>> files;
   for (uint32_t rank = 0; rank < options.ranks; ++rank) {
-    absl::StatusOr<std::unique_ptr<PoolFile>> file = PoolFile::Create(
-        {.path = PoolFilePath(options.directory, options.pool_name, options.epoch, rank),
-         .mode = options.mode,
-         .group = options.group,
-         .epoch = options.epoch,
-         .rank = rank,
-         .blocks_bytes = options.bytes,
-         .lease_word_count = words});
+    absl::StatusOr<std::unique_ptr<PoolFile>> file =
+        PoolFile::Create(FileOf(options, rank), stopped);
     if (!file.ok()) return file.status();
     files.push_back(*std::move(file));
   }
-  return std::unique_ptr<ShmPoolMemory>(new ShmPoolMemory(std::move(files), words));
+  return std::unique_ptr<ShmPoolMemory>(
+      new ShmPoolMemory(std::move(files), LeaseWordCount(options.max_leases)));
 }
 
 ShmPoolMemory::ShmPoolMemory(std::vector<std::unique_ptr<PoolFile>> files, uint64_t lease_words)

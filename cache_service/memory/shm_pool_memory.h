@@ -10,25 +10,16 @@
 #include "cache_service/memory/lease_slots.h"
 #include "cache_service/memory/pool_file.h"
 #include "cache_service/memory/pool_memory.h"
+#include "cache_service/memory/shm_space.h"
 
 namespace quire {
 
-struct ShmOptions {
-  std::string pool_name;
-  std::string directory = "/dev/shm";
-  mode_t mode = 0600;
-  gid_t group = static_cast<gid_t>(-1);
-  uint64_t epoch = 0;
-  uint32_t ranks = 1;
-  // Of each rank.
-  uint64_t bytes = 0;
-  uint32_t max_leases = 1024;
-};
-
 class ShmPoolMemory final : public PoolMemory {
  public:
-  // Removes the files that dead servers of this pool left, then creates its own.
-  static absl::StatusOr<std::unique_ptr<ShmPoolMemory>> Create(const ShmOptions& options);
+  // Removes the files that dead servers of this pool left, then creates its own. Errors as
+  // MakeRoom and PoolFile::Create; then nothing is left.
+  static absl::StatusOr<std::unique_ptr<ShmPoolMemory>> Create(
+      const ShmOptions& options, const StopFunction& stopped = nullptr);
 
   absl::Status FixGeometry(const BlockGeometry& geometry) override;
   absl::StatusOr<std::vector<MemoryGrant>> Grant(uint64_t lease_number) override;

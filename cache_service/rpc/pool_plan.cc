@@ -1,9 +1,11 @@
 #include "cache_service/rpc/pool_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
+#include "cache_service/memory/pool_file.h"
 
 namespace quire {
 namespace {
@@ -21,6 +23,12 @@ uint32_t TokensThatSurelyFit(const EngineOptions& options) {
   return static_cast<uint32_t>(std::min<uint64_t>(tokens, kDefaultSequenceTokens));
 }
 
+// For a message: the most there is where the product does not fit.
+uint64_t BytesOfBlocks(uint64_t blocks, uint64_t block_bytes) {
+  const uint64_t most = std::numeric_limits<uint64_t>::max();
+  return block_bytes > 0 && blocks > most / block_bytes ? most : blocks * block_bytes;
+}
+
 // What the operator gave: bytes, or blocks.
 Error TooSmall(const PoolOptions& pool, const EngineOptions& options, uint64_t needed,
                const std::string& cannot) {
@@ -34,7 +42,7 @@ Error TooSmall(const PoolOptions& pool, const EngineOptions& options, uint64_t n
                          absl::StrCat(holds, " and ", options.block_bytes, " bytes in ",
                                       pool.device_memory_bytes, " bytes, and ", cannot),
                          {{"given", pool.device_memory_bytes},
-                          {"needed", needed * options.block_bytes},
+                          {"needed", BytesOfBlocks(needed, options.block_bytes)},
                           {"block_bytes", options.block_bytes},
                           {"needed_blocks", needed}});
 }
@@ -82,6 +90,9 @@ absl::StatusOr<EngineOptions> PlanEngine(const PoolOptions& pool, const PoolLayo
   options.block_bytes = layout.block_bytes;
   options.layout_tag = layout.Describe();
   if (HasMemory(pool)) {
+    if (absl::Status status = CheckRegionBytes(pool.device_memory_bytes); !status.ok()) {
+      return status;
+    }
     if (layout.block_bytes == 0) {
       return ToStatus(InvalidArgument("layout", "a pool with memory needs dtype and shape"));
     }

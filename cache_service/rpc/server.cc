@@ -34,20 +34,15 @@ grpc::Status DrainingStatus() {
       ToStatus(MakeError(Reason::kDraining, "the server ends; use another server")));
 }
 
-absl::StatusOr<std::unique_ptr<Pool>> CreatePool(PoolSetup setup, const Clock& clock) {
+absl::StatusOr<std::unique_ptr<Pool>> CreatePool(PoolSetup setup, const Clock& clock,
+                                                 const StopFunction& stopped) {
   // The maintenance thread beats; a longer gap is a pause of the whole process.
   setup.pool.engine.heartbeat = Maintenance::kLongestSleep;
   // Before any file is made.
   if (absl::Status status = CheckPool(setup.pool); !status.ok()) return status;
   std::unique_ptr<PoolMemory> memory;
   if (setup.pool.engine.memory == PoolMemoryKind::kShared) {
-    ShmOptions options = setup.memory;
-    options.pool_name = setup.pool.engine.pool_name;
-    options.epoch = setup.pool.engine.epoch;
-    options.ranks = setup.pool.ranks;
-    options.bytes = setup.pool.device_memory_bytes;
-    options.max_leases = setup.pool.engine.max_leases;
-    auto created = ShmPoolMemory::Create(options);
+    auto created = ShmPoolMemory::Create(MemoryOf(setup), stopped);
     if (!created.ok()) return created.status();
     memory = *std::move(created);
   }
@@ -71,10 +66,11 @@ class PrivateUmask {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
-                                                      const Clock& clock) {
+                                                      const Clock& clock,
+                                                      const StopFunction& stopped) {
   std::unique_ptr<Server> server(new Server(options, clock));
-  for (const auto step :
-       {&Server::CreatePools, &Server::CreateServices, &Server::Listen, &Server::StartMetrics}) {
+  if (absl::Status status = server->CreatePools(stopped); !status.ok()) return status;
+  for (const auto step : {&Server::CreateServices, &Server::Listen, &Server::StartMetrics}) {
     if (const absl::Status status = (server.get()->*step)(); !status.ok()) return status;
   }
   server->SetServing(true);
@@ -86,18 +82,21 @@ Server::Server(const ServerOptions& options, const Clock& clock)
 
 Server::~Server() { Stop(); }
 
-absl::Status Server::CreatePools() {
+absl::Status Server::CreatePools(const StopFunction& stopped) {
   // The socket first: a second server must not touch the files of the first.
   if (!options_.unix_socket.empty()) {
     auto socket = UnixSocket::Claim(options_.unix_socket);
     if (!socket.ok()) return socket.status();
     socket_ = *std::move(socket);
   }
+  // All together, before the first takes its space.
+  if (absl::Status status = MakeRoom(MemoriesOf(options_.pools)); !status.ok()) return status;
   std::vector<std::unique_ptr<Pool>> pools;
   for (const PoolSetup& setup : options_.pools) {
-    auto pool = CreatePool(setup, clock_);
+    auto pool = CreatePool(setup, clock_, stopped);
     if (!pool.ok()) return pool.status();
     pools.push_back(*std::move(pool));
+    if (stopped != nullptr && stopped()) return absl::CancelledError("stopped at its start");
   }
   std::ranges::sort(pools, {}, [](const auto& pool) { return pool->name(); });
   pools_ = std::make_unique<PoolRegistry>(std::move(pools));

@@ -18,15 +18,10 @@
 #include "cache_service/rpc/cache_service_impl.h"
 #include "cache_service/rpc/drain_state.h"
 #include "cache_service/rpc/maintenance.h"
+#include "cache_service/rpc/pool_setup.h"
 #include "cache_service/rpc/unix_socket.h"
 
 namespace quire {
-
-struct PoolSetup {
-  PoolOptions pool;
-  // Name, epoch, ranks and bytes come from `pool`; unused with worker memory.
-  ShmOptions memory;
-};
 
 struct ServerOptions {
   // Empty: no Unix socket.
@@ -50,9 +45,10 @@ struct ServerOptions {
 class Server {
  public:
   // Listens when it returns. The clock must outlive the server. Errors: INVALID_ARGUMENT naming the
-  // option; nothing is left behind.
+  // option; CANCELLED if `stopped` asks for it meanwhile. Then nothing is left behind.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
-                                                       const Clock& clock);
+                                                       const Clock& clock,
+                                                       const StopFunction& stopped = nullptr);
   // Stops at once what still runs.
   ~Server();
   Server(const Server&) = delete;
@@ -75,7 +71,7 @@ class Server {
  private:
   Server(const ServerOptions& options, const Clock& clock);
 
-  absl::Status CreatePools();
+  absl::Status CreatePools(const StopFunction& stopped);
   absl::Status CreateServices();
   absl::Status Listen();
   absl::Status StartMetrics();

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -23,33 +26,72 @@ absl::Status SocketError(const std::string& path, const std::string& problem) {
 
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
 
+std::string FolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+absl::Status CheckWritable(const std::string& path, const std::string& folder) {
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return SocketError(path, absl::StrCat("cannot write to ", folder, ": ", ErrnoText(errno)));
+}
+
 // Whoever owns the folder can put another socket in place of this one.
-absl::Status CheckOwner(const std::string& path, const std::string& folder) {
+absl::Status CheckFolder(const std::string& path) {
+  const std::string folder = FolderOf(path);
   struct stat info = {};
   if (stat(folder.c_str(), &info) != 0) {
+    if (errno == ENOENT) return CheckWritable(path, FolderOf(folder));
     return SocketError(path, absl::StrCat("cannot look into its folder: ", ErrnoText(errno)));
   }
-  if (info.st_uid == 0 || info.st_uid == getuid()) return absl::OkStatus();
-  return SocketError(path, absl::StrCat("its folder belongs to user ", info.st_uid));
+  if (!S_ISDIR(info.st_mode)) return SocketError(path, absl::StrCat(folder, " is no folder"));
+  if (info.st_uid != 0 && info.st_uid != getuid()) {
+    return SocketError(path, absl::StrCat("its folder belongs to user ", info.st_uid));
+  }
+  return CheckWritable(path, folder);
 }
 
 absl::Status MakeFolder(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) return absl::OkStatus();
-  if (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return CheckOwner(path, folder);
+  if (mkdir(FolderOf(path).c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
   return SocketError(path, absl::StrCat("cannot make its folder: ", ErrnoText(errno)));
 }
 
-// Only a socket is removed; anything else at the path is somebody's file.
-absl::Status RemoveDeadSocket(const std::string& path) {
+// Only a socket is ever removed; anything else at the path is somebody's file.
+absl::Status CheckIsSocket(const std::string& path) {
   struct stat info = {};
-  if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(info.st_mode)) return SocketError(path, "exists and is not a socket");
-  if (unlink(path.c_str()) == 0) return absl::OkStatus();
+  if (lstat(path.c_str(), &info) != 0 || S_ISSOCK(info.st_mode)) return absl::OkStatus();
+  return SocketError(path, "exists and is not a socket");
+}
+
+// Whether a program listens there.
+bool IsServed(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const bool served =
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
+      errno == EAGAIN;
+  close(fd);
+  return served;
+}
+
+// The lock is held, so that no Quire server listens.
+absl::Status RemoveDeadSocket(const std::string& path) {
+  if (absl::Status status = CheckIsSocket(path); !status.ok()) return status;
+  if (IsServed(path)) return SocketError(path, "another program listens there");
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
   return SocketError(path, absl::StrCat("cannot remove: ", ErrnoText(errno)));
 }
 
 std::string LockPath(const std::string& path) { return path + ".lock"; }
+
+absl::Status CheckLockFile(const std::string& path) {
+  struct stat info = {};
+  const std::string lock_path = LockPath(path);
+  if (lstat(lock_path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return absl::OkStatus();
+  return SocketError(path, absl::StrCat(lock_path, " exists and is not a file"));
+}
 
 // Whether the open file is still the one of that name.
 bool HasName(int fd, const std::string& path) {
@@ -84,9 +126,18 @@ Error UnixSocket::PathTooLong(const std::string& path) {
       {{"given_bytes", path.size()}, {"limit_bytes", kMaxPathBytes}});
 }
 
+absl::Status UnixSocket::Check(const std::string& path) {
+  if (path.size() > kMaxPathBytes) return ToStatus(PathTooLong(path));
+  if (absl::Status status = CheckFolder(path); !status.ok()) return status;
+  if (absl::Status status = CheckLockFile(path); !status.ok()) return status;
+  return CheckIsSocket(path);
+}
+
 absl::StatusOr<std::unique_ptr<UnixSocket>> UnixSocket::Claim(const std::string& path) {
   if (path.size() > kMaxPathBytes) return ToStatus(PathTooLong(path));
   if (absl::Status status = MakeFolder(path); !status.ok()) return status;
+  // Of the folder that is there now, whoever made it.
+  if (absl::Status status = Check(path); !status.ok()) return status;
   const absl::StatusOr<int> lock_fd = TakeLock(path);
   if (!lock_fd.ok()) return lock_fd.status();
   std::unique_ptr<UnixSocket> socket(new UnixSocket(path, *lock_fd));

@@ -23,9 +23,14 @@ class UnixSocket {
 
   static Error PathTooLong(const std::string& path);
 
+  // What Claim would refuse whether or not a server runs: a path too long, a folder that cannot be
+  // made or written or belongs to another user, something else than a socket at the path. Changes
+  // nothing. Errors: INVALID_ARGUMENT for unix_socket.
+  static absl::Status Check(const std::string& path);
+
   // Creates the folder with mode 0700 if it is absent and removes the socket of a dead server.
-  // Errors: INVALID_ARGUMENT for unix_socket: path too long, folder not writable or of another
-  // user, in use by another server.
+  // Errors: those of Check, and INVALID_ARGUMENT for unix_socket in use by another server or
+  // another program.
   static absl::StatusOr<std::unique_ptr<UnixSocket>> Claim(const std::string& path);
   ~UnixSocket();
   UnixSocket(const UnixSocket&) = delete;

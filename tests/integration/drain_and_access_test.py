@@ -5,19 +5,11 @@ import queue
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
+from reflection_client import Client, error_info, grpc
 from server_process import ServerTestCase, run_server
-
-try:
-    import grpc
-    from reflection_client import Client, error_info
-except ImportError as missing:
-    print(f"SKIPPED: {missing}; tests/requirements.txt is not installed "
-          "(tests/run.sh does it and sets QUIRE_TEST_PYTHON)")
-    sys.exit(77)
 
 CACHE = "quire.v1.CacheService"
 ADMIN = "quire.v1.AdminService"
@@ -27,8 +19,7 @@ class WorkerTestCase(ServerTestCase):
     """A pool of ids only, and one worker with one sequence."""
 
     def flags(self, *more):
-        return [f"--unix_socket={self.socket}", "--metrics_address=127.0.0.1:0",
-                "--memory=worker", "--block_count=16", *more]
+        return super().flags("--memory=worker", "--block_count=16", *more)
 
     def connect(self):
         client = Client(f"unix:{self.socket}")

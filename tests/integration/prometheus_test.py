@@ -12,6 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from reflection_client import Client
 from server_process import ServerTestCase
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -21,12 +22,6 @@ for program in ("prometheus", "promtool"):
     if shutil.which(program) is None:
         print(f"SKIPPED: no {program}; it is in the Debian package prometheus")
         sys.exit(77)
-try:
-    from reflection_client import Client
-except ImportError as missing:
-    print(f"SKIPPED: {missing}; tests/requirements.txt is not installed "
-          "(tests/run.sh does it and sets QUIRE_TEST_PYTHON)")
-    sys.exit(77)
 
 
 def free_port():
@@ -101,7 +96,7 @@ class ScrapeTest(ServerTestCase):
                 self.assertEqual(len(answer.failures), 0, str(answer))
 
     def test_hit_rate_is_what_the_workload_says(self):
-        server = super().start("--memory=worker", "--block_count=64")
+        server = self.start("--memory=worker", "--block_count=64")
         self.run_workload()
         self.start_prometheus(f"127.0.0.1:{server.port('metrics')}")
         rate = self.query("sum(quire_prefix_tokens_hit_total) / "
@@ -110,9 +105,6 @@ class ScrapeTest(ServerTestCase):
         self.assertEqual(self.query('up{job="quire"}'), 1)
         self.assertEqual(self.query("sum(quire_blocks)"), 64)
         self.assertEqual(self.query('quire_rpc_duration_seconds_count{method="Step"}'), 4)
-
-    def flags(self, *more):
-        return [f"--unix_socket={self.socket}", "--metrics_address=127.0.0.1:0", *more]
 
 
 if __name__ == "__main__":

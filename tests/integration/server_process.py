@@ -19,10 +19,10 @@ def environment(**variables):
     return {**clean, **variables}
 
 
-def run_server(*flags, **variables):
-    """Runs the server to its end; for starts that are refused."""
+def run_server(*flags, before=None, **variables):
+    """Runs the server to its end; for starts that are refused. `before` acts in its process first."""
     return subprocess.run([BINARY, *flags], env=environment(**variables), timeout=TIMEOUT_SECONDS,
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False, preexec_fn=before)
 
 
 class ServerProcess:
@@ -76,8 +76,9 @@ class ServerTestCase(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def flags(self, *more):
-        return [f"--unix_socket={self.socket}", "--metrics_address=127.0.0.1:0",
-                f"--memory_directory={self.folder}", "--device_memory_bytes=1MiB", *more]
+        files = () if "--memory=worker" in more else (
+            f"--memory_directory={self.folder}", "--device_memory_bytes=1MiB")
+        return [f"--unix_socket={self.socket}", "--metrics_address=127.0.0.1:0", *files, *more]
 
     def start(self, *more, **variables):
         server = ServerProcess(*self.flags(*more), **variables)

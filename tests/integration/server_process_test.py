@@ -1,6 +1,7 @@
-"""quire-server as its users start it: options, sockets, memory, signals, exit statuses."""
+"""quire-server as its users start it: sockets, memory, signals, exit statuses."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -17,116 +18,6 @@ COULD_NOT_START = 1
 LAYOUT = "dtype: DTYPE_FP32 kv_heads: 2 head_dim: 64 layer_windows: 0"
 
 
-class OptionsTest(ServerTestCase):
-
-    def refused(self, status, text, *flags, **variables):
-        result = run_server(*self.flags(*flags), **variables)
-        self.assertEqual(result.returncode, status, result.stdout + result.stderr)
-        self.assertIn(text, result.stderr)
-        self.assertEqual(self.pool_files(), [])
-
-    def test_help_and_version(self):
-        shown = run_server("--help")
-        self.assertEqual(shown.returncode, 0)
-        for option in ("--unix_socket", "--device_memory_bytes", "QUIRE_BLOCK_TOKENS"):
-            self.assertIn(option, shown.stdout)
-        version = run_server("--version")
-        self.assertEqual(version.returncode, 0)
-        self.assertRegex(version.stdout, r"^quire-server \d+\.\d+\.\d+")
-
-    def test_bad_options_name_themselves(self):
-        for flag in ("--block_tokens=17", "--block_tokens=1", "--block_tokens=512",
-                     "--block_tokens=many", "--device_memory_bytes=12furlongs",
-                     "--device_memory_bytes=99999999TiB", "--watermark=x", "--memory=tape",
-                     "--drain_deadline=soon", "--unix_socket_mode=0999", "--pool=a/b",
-                     "--memory_group=no-such-group", "--block_count=7", "--max_message_bytes=1",
-                     "--max_message_bytes=2GiB", "--tls_key=/k", "--tcp_address=nowhere",
-                     "--layout=dtype"):
-            name = flag[2:].split("=")[0]
-            with self.subTest(flag):
-                self.refused(BAD_OPTION, name, flag)
-
-    def test_unknown_flags_and_words_are_refused(self):
-        for flag in ("--no_such_flag=1", "--no_such_flag", "--nocheck_heath", "word",
-                     "--check_config=maybe", "--block_tokens"):
-            with self.subTest(flag):
-                self.refused(BAD_OPTION, flag.split("=")[0], flag)
-
-    def test_refusals_say_the_numbers(self):
-        long_path = f"{self.folder}/{'s' * 107}"
-        for flag, numbers in (("--block_tokens=17", ("17", "256")), ("--ranks=1025", ("1024",)),
-                              ("--max_message_bytes=100", ("100", "4096", "1073741824")),
-                              (f"--unix_socket={long_path}", (str(len(long_path)), "107")),
-                              ("--max_leases=70000", ("70000", "65000")),
-                              ("--default_lease=11m", ("660 s", "600 s")),
-                              ("--watermark=1.5", ("1.5",))):
-            for more in ((), ("--check_config",)):
-                with self.subTest(flag, more=more):
-                    result = run_server(*self.flags(flag, *more))
-                    self.assertEqual(result.returncode, BAD_OPTION)
-                    self.assertIn(flag[2:].split("=")[0], result.stderr)
-                    for number in numbers:
-                        self.assertIn(number, result.stderr)
-
-    def test_a_zero_that_is_given_is_not_the_default(self):
-        for name in ("block_tokens", "ranks", "device_memory_bytes", "max_sequence_tokens",
-                     "max_message_bytes", "max_steps_in_flight", "max_operations_per_step",
-                     "max_sequences_per_worker", "max_leases", "default_lease", "max_lease",
-                     "retry_interval"):
-            with self.subTest(name):
-                self.refused(BAD_OPTION, name, "--check_config", f"--{name}=0")
-        self.refused(BAD_OPTION, "block_count", "--memory=worker", "--block_count=0",
-                     "--device_memory_bytes=")
-        for name in ("watermark", "window_slack_tokens", "max_pins", "content_checks_per_run",
-                     "content_sample", "stream_grace", "fence_timeout", "drain_deadline"):
-            with self.subTest(name):
-                result = run_server(*self.flags("--check_config", f"--{name}=0"))
-                self.assertEqual(result.returncode, 0, result.stderr)
-
-    def test_a_zero_flag_wins_over_the_file(self):
-        config = self.path("config")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write("pools { watermark: 0.5 }\n")
-        shown = run_server(f"--unix_socket={self.socket}", "--check_config", "--watermark=0",
-                           f"--config_file={config}")
-        self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertNotIn("watermark", shown.stdout)
-
-    def test_flag_wins_over_variable_over_file(self):
-        config = self.path("config")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write("pools { block_tokens: 4 ranks: 2 watermark: 0.5 }\n")
-        shown = run_server(*self.flags("--check_config", f"--config_file={config}", "--ranks=3"),
-                           QUIRE_RANKS="5", QUIRE_BLOCK_TOKENS="8")
-        self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertIn("ranks: 3", shown.stdout)
-        self.assertIn("block_tokens: 8", shown.stdout)
-        self.assertIn("watermark: 0.5", shown.stdout)
-        self.assertEqual(self.pool_files(), [])
-
-    def test_bad_variable_is_refused(self):
-        self.refused(BAD_OPTION, "block_tokens", QUIRE_BLOCK_TOKENS="17")
-
-    def test_bad_configuration_file_is_refused_with_its_line(self):
-        config = self.path("config")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write("pools {\n  block_tokes: 4\n}\n")
-        self.refused(BAD_OPTION, f"{config}: 2:", f"--config_file={config}")
-        self.refused(BAD_OPTION, "/nowhere", "--config_file=/nowhere")
-        self.refused(BAD_OPTION, self.folder, f"--config_file={self.folder}")
-
-    def test_flags_of_a_pool_need_exactly_one(self):
-        config = self.path("config")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write('pools { pool: "a" } pools { pool: "b" }\n')
-        self.refused(BAD_OPTION, "one pool", f"--config_file={config}")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write('pools { pool: "a" } pools { pool: "a" }\n')
-        result = run_server(f"--config_file={config}", f"--unix_socket={self.socket}")
-        self.assertEqual(result.returncode, BAD_OPTION)
-        self.assertIn("two pools", result.stderr)
-
-
 class StartTest(ServerTestCase):
 
     def refused(self, text, *flags):
@@ -139,8 +30,7 @@ class StartTest(ServerTestCase):
         sizes = ((f"--layout={LAYOUT}", "--block_tokens=4", "--device_memory_bytes=40KiB"),
                  # Before a worker tells the layout, the smallest blocks there are count.
                  ("--block_tokens=4", "--device_memory_bytes=40KiB"),
-                 ("--block_tokens=4", "--memory=worker", "--block_count=10",
-                  "--device_memory_bytes="))
+                 ("--block_tokens=4", "--memory=worker", "--block_count=10"))
         for size in sizes:
             for more in ((), ("--check_config",)):
                 with self.subTest(size, more=more):
@@ -154,14 +44,44 @@ class StartTest(ServerTestCase):
             self.refused("device_memory_bytes", *layout, "--block_tokens=4",
                          "--device_memory_bytes=4095")
 
-    def test_full_memory_folder(self):
-        self.refused("device_memory_bytes", "--device_memory_bytes=1000TiB")
+    def test_ranks_that_do_not_fit_together(self):
+        there = os.statvfs(self.folder)
+        share = there.f_bavail * there.f_frsize // 3
+        self.refused("device_memory_bytes: the pool files of all ranks, 4 in all, need ",
+                     "--ranks=4", f"--device_memory_bytes={share}")
 
-    def test_read_only_memory_folder(self):
-        self.refused("memory_directory", "--memory_directory=/proc")
+    def test_file_beyond_the_limit_of_its_user(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 
-    def test_missing_memory_folder(self):
-        self.refused("memory_directory", "--memory_directory=/nowhere")
+        result = run_server(*self.flags(), before=limit)
+        self.assertEqual(result.returncode, COULD_NOT_START)
+        self.assertIn("device_memory_bytes", result.stderr)
+        self.assertIn("File too large", result.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_socket_of_another_program(self):
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(self.socket)
+            other.listen()
+            result = run_server(*self.flags())
+            self.assertEqual(result.returncode, COULD_NOT_START)
+            self.assertIn("another program listens there", result.stderr)
+            self.assertEqual(os.listdir(self.folder), ["s"])
+
+    def test_a_signal_during_the_start_ends_it(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            def send():
+                # Kept back, it is there from the program's first moment on.
+                signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+                os.kill(os.getpid(), number)
+
+            with self.subTest(number):
+                result = run_server(*self.flags(), before=send)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("ended", result.stdout)
+                self.assertNotIn("ready", result.stdout)
+                self.assertEqual(os.listdir(self.folder), [])
 
     def test_socket_path_too_long(self):
         self.refused("unix_socket", f"--unix_socket={self.folder}/{'s' * 107}")

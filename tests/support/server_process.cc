@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -14,8 +15,9 @@ ServerProcess::~ServerProcess() { Kill(); }
 
 void ServerProcess::Start() {
   std::vector<std::string> arguments = {QUIRE_SERVER, "--unix_socket=" + folder_.File("s"),
-                                        "--metrics_address=none",
-                                        "--memory_directory=" + folder_.path()};
+                                        "--metrics_address=none"};
+  const bool has_files = std::ranges::find(flags_, "--memory=worker") == flags_.end();
+  if (has_files) arguments.push_back("--memory_directory=" + folder_.path());
   arguments.insert(arguments.end(), flags_.begin(), flags_.end());
   program_.emplace(arguments);
   ASSERT_TRUE(program_->WaitFor("quire-server ready")) << program_->output();

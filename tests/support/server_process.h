@@ -13,8 +13,8 @@ namespace quire {
 
 class ServerProcess {
  public:
-  // Starts a server on a Unix socket, with pool files in the same folder. `flags` come on top.
-  // Fails the test if it is not ready in time.
+  // Starts a server on a Unix socket, with pool files, if any, in the same folder. `flags` come on
+  // top. Fails the test if it is not ready in time.
   explicit ServerProcess(std::vector<std::string> flags);
   // Kills it and removes the folder.
   ~ServerProcess();

@@ -178,11 +178,11 @@ TEST_F(PoolFileTest, IsGoneWithItsOwner) {
 
 TEST_F(PoolFileTest, FullFolderIsRefusedWithTheNumbersAndLeavesNothing) {
   PoolFileParams params = Params();
-  params.blocks_bytes = uint64_t{1} << 50;
+  params.blocks_bytes = uint64_t{1} << 46;
   const auto file = PoolFile::Create(params);
   ASSERT_THAT(file, IsInvalid("device_memory_bytes"));
   const Error error = FromStatus(file.status());
-  EXPECT_EQ(error.Detail("needed_bytes"), std::to_string((uint64_t{1} << 50) + 8192));
+  EXPECT_EQ(error.Detail("needed_bytes"), std::to_string((uint64_t{1} << 46) + 8192));
   EXPECT_NE(error.Detail("free_bytes"), "");
   EXPECT_TRUE(folder_.Names().empty());
 }

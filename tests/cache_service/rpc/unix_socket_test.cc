@@ -22,15 +22,17 @@ namespace {
 using testing::IsInvalid;
 using testing::IsOk;
 
-// Leaves a socket behind as a server that was killed does.
-void LeaveSocket(const std::string& path) {
+int Bind(const std::string& path) {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  close(fd);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
 }
+
+// As a server that was killed does.
+void LeaveSocket(const std::string& path) { close(Bind(path)); }
 
 TEST(UnixSocketTest, OneOwnerAtATime) {
   const TempFolder folder;
@@ -92,6 +94,34 @@ TEST(UnixSocketTest, SocketOfADeadServerIsRemoved) {
   LeaveSocket(folder.File("s"));
   EXPECT_THAT(UnixSocket::Claim(folder.File("s")), IsOk());
   EXPECT_FALSE(std::filesystem::exists(folder.File("s")));
+}
+
+TEST(UnixSocketTest, ASocketThatSomebodyServesIsNotTaken) {
+  const TempFolder folder;
+  const int fd = Bind(folder.File("s"));
+  ASSERT_EQ(listen(fd, 1), 0);
+  EXPECT_THAT(UnixSocket::Claim(folder.File("s")), IsInvalid("unix_socket"));
+  EXPECT_EQ(folder.Names(), std::vector<std::string>{"s"});
+  close(fd);
+  EXPECT_THAT(UnixSocket::Claim(folder.File("s")), IsOk());
+}
+
+TEST(UnixSocketTest, CheckFindsWhatClaimWouldAndChangesNothing) {
+  const TempFolder folder;
+  EXPECT_THAT(UnixSocket::Check(folder.File("new/s")), IsOk());
+  EXPECT_THAT(UnixSocket::Check(folder.File("new/deeper/s")), IsInvalid("unix_socket"));
+  EXPECT_TRUE(folder.Names().empty());
+  std::ofstream(folder.File("file")) << "precious";
+  EXPECT_THAT(UnixSocket::Check(folder.File("file")), IsInvalid("unix_socket"));
+  EXPECT_THAT(UnixSocket::Check(folder.File("file/s")), IsInvalid("unix_socket"));
+  std::filesystem::create_directory(folder.File("t.lock"));
+  for (const char* name : {"t.lock", "t"}) {
+    EXPECT_THAT(UnixSocket::Check(folder.File(name)), IsInvalid("unix_socket")) << name;
+    EXPECT_THAT(UnixSocket::Claim(folder.File(name)), IsInvalid("unix_socket")) << name;
+  }
+  const auto served = UnixSocket::Claim(folder.File("s"));
+  ASSERT_THAT(served, IsOk());
+  EXPECT_THAT(UnixSocket::Check(folder.File("s")), IsOk());
 }
 
 TEST(UnixSocketTest, OtherFilesAreNotTouched) {
