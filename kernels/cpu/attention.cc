@@ -40,7 +40,7 @@ void AttentionScratch::Reserve(const Sizes& sizes) {
   }
   bounds.reserve(static_cast<size_t>(rows_));
   const int64_t blocks = kPlanTileTokens / sizes.block_tokens + 2;
-  ahead.Reserve(static_cast<size_t>(2 * sizes.heads * blocks));
+  ahead.Reserve(static_cast<size_t>(2 * 2 * sizes.heads * blocks));  // of two steps
   merge_outs.resize(static_cast<size_t>(sizes.merge_states));
   merge_lses.resize(static_cast<size_t>(sizes.merge_states));
   k_tile = memory_.get();
@@ -50,16 +50,16 @@ void AttentionScratch::Reserve(const Sizes& sizes) {
 }
 
 int64_t AttentionScratch::HeadFloats() const {
-  return 2 * rows_ * head_dim_ + 3 * RoundUp16(rows_);
+  return (kQueryWidth + 1) * rows_ * head_dim_ + (2 + kSumLanes) * RoundUp16(rows_);
 }
 
 HeadState AttentionScratch::Head(int64_t index) const {
   HeadState head;
   head.q = heads_ + index * HeadFloats();
-  head.out = head.q + rows_ * head_dim_;
+  head.out = head.q + kQueryWidth * rows_ * head_dim_;
   head.max = head.out + rows_ * head_dim_;
-  head.sum = head.max + RoundUp16(rows_);
-  head.decay = head.sum + RoundUp16(rows_);
+  head.sums = head.max + RoundUp16(rows_);
+  head.decay = head.sums + kSumLanes * RoundUp16(rows_);
   return head;
 }
 

@@ -37,15 +37,19 @@ struct RowBounds {
 
 // What is kept of one KV head while its keys are walked; rows are (query token, head of group).
 struct HeadState {
-  float* q = nullptr;      // [rows][head_dim]
+  float* q = nullptr;      // [rows][head_dim], or three bf16 terms [3][rows][head_dim]
   float* out = nullptr;    // [rows][head_dim], not yet divided by sum
   float* max = nullptr;    // [rows], natural units
-  float* sum = nullptr;    // [rows]
+  float* sums = nullptr;   // [rows][kSumLanes]
   float* decay = nullptr;  // [rows], what the last tile does to earlier sums
 };
 
 // Rows are padded to a multiple of this.
 constexpr int64_t kRowPad = 8;
+// Floats that hold a row's sum of probabilities, at most a vector.
+constexpr int64_t kSumLanes = 16;
+// Floats that hold an element of a query.
+constexpr int64_t kQueryWidth = 2;
 
 // A thread's working memory, 64-byte aligned.
 class AttentionScratch {
@@ -67,6 +71,7 @@ class AttentionScratch {
   float* k_tile = nullptr;        // [head_dim][64], only for many rows
   float* v_tile = nullptr;        // [64][head_dim], only for many rows
   std::vector<RowBounds> bounds;  // [rows], equal for all heads
+  RowBounds common_bounds{};      // keys that all rows see
   PrefetchCursor ahead;
   std::vector<const float*> merge_outs;
   std::vector<float> merge_lses;

@@ -49,7 +49,8 @@ HWY_INLINE void TransposeFour(const std::byte* const* keys, size_t head_dim,
 template <DType kType>
 void LoadTile(const KvTile& tile, size_t head_dim, float* HWY_RESTRICT k_tile,
               float* HWY_RESTRICT v_tile) {
-  for (int t = 0; t < kPlanTileTokens; t += 4) {
+  // Columns past the tile's end keep what they held; their scores are masked.
+  for (int t = 0; t < tile.tokens; t += 4) {
     tile.ahead->Advance(4 * tile.row_bytes);
     TransposeFour<kType>(tile.k + t, head_dim, k_tile + t);
   }

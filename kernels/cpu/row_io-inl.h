@@ -53,6 +53,29 @@ HWY_INLINE void JoinEvenOdd(float* row, size_t head_dim) {
   }
 }
 
+// A row as three bf16 terms that add up to it; the third is 0 for fp16, the second too for bf16.
+HWY_INLINE void SplitTerms(const float* row, size_t head_dim, size_t term_stride, uint16_t* to) {
+  for (size_t i = 0; i < head_dim; ++i) {
+    float rest = row[i];
+    for (size_t term = 0; term < 3; ++term) {
+      to[term * term_stride + i] = FloatToBf16(rest);
+      rest -= Bf16ToFloat(to[term * term_stride + i]);
+    }
+  }
+}
+
+// Sums of interleaved pairs back into order: of each 32 elements, the first vector holds those in
+// the lower halves of blocks of 8, the second those in the upper halves.
+HWY_INLINE void JoinPairs(float* row, size_t head_dim) {
+  float joined[2 * kLanes];
+  for (size_t i = 0; i + 2 * kLanes <= head_dim; i += 2 * kLanes) {
+    for (size_t j = 0; j < 2 * kLanes; ++j) {
+      joined[j] = row[i + j / 8 * 4 + j % 4 + j % 8 / 4 * kLanes];
+    }
+    std::copy(joined, joined + 2 * kLanes, row + i);
+  }
+}
+
 template <typename To, typename Convert>
 HWY_INLINE void StoreScaled(const float* HWY_RESTRICT from, size_t count, float factor,
                             To* HWY_RESTRICT to, Convert convert) {

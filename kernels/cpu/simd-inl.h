@@ -16,6 +16,18 @@
 #define QUIRE_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+// Highway's best x86 target stands for machines that have AVX512_BF16 as well: its code is switched
+// off on others (attend.cc). What uses that lies between these and HWY_AFTER_NAMESPACE.
+#undef QUIRE_BF16_PAIRS
+#undef QUIRE_BEFORE_NAMESPACE
+#if HWY_TARGET == HWY_AVX3_DL
+#define QUIRE_BF16_PAIRS 1
+#define QUIRE_BEFORE_NAMESPACE() HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")
+#else
+#define QUIRE_BF16_PAIRS 0
+#define QUIRE_BEFORE_NAMESPACE() HWY_BEFORE_NAMESPACE()
+#endif
+
 HWY_BEFORE_NAMESPACE();
 
 namespace quire::kernels::cpu {
@@ -36,6 +48,13 @@ constexpr size_t kLanes = HWY_LANES(float);
 
 // First element of vector j of a row.
 constexpr size_t VectorAt(int j) { return static_cast<size_t>(j) * kLanes; }
+
+// Query rows that meet stored rows, [row][head_dim].
+struct QueryRows {
+  const float* at;
+  size_t rows;  // padded
+  size_t head_dim;
+};
 
 // Stored elements -> fp32, times kUnit: a power of two that the caller folds into its scales.
 // Load gives kLanes elements. First and Second give 2 * kLanes in whatever order is cheapest: if
@@ -144,17 +163,20 @@ HWY_INLINE VF SumQuads(const VF* v) {
 #endif
 }
 
-// to[0..3] = sums of four vectors.
-HWY_INLINE void StoreFourSums(const VF* v, float* HWY_RESTRICT to) {
-#if HWY_TARGET == HWY_SCALAR
-  for (int j = 0; j < 4; ++j) to[j] = hn::GetLane(v[j]);
+// Lane j of the result is the sum of v[j]'s lanes, for kLanes vectors.
+HWY_INLINE VF SumLanes(const VF* v) {
+#if HWY_CAP_GE512
+  const F32 d;
+  const VF a = SumQuads(v), b = SumQuads(v + 4), c = SumQuads(v + 8), e = SumQuads(v + 12);
+  const VF ab = hn::Add(hn::OddEvenBlocks(b, a), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(a, b)));
+  const VF ce = hn::Add(hn::OddEvenBlocks(e, c), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(c, e)));
+  return hn::Add(hn::ConcatLowerLower(d, ce, ab), hn::ConcatUpperUpper(d, ce, ab));
+#elif HWY_CAP_GE256
+  const F32 d;
+  const VF a = SumQuads(v), b = SumQuads(v + 4);
+  return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
 #else
-  const hn::CappedTag<float, 4> quad;
-  HWY_ALIGN float blocks[kLanes];
-  hn::Store(SumQuads(v), F32(), blocks);
-  auto sum = hn::Load(quad, blocks);
-  for (size_t b = 4; b < kLanes; b += 4) sum = hn::Add(sum, hn::Load(quad, blocks + b));
-  hn::StoreU(sum, quad, to);
+  return SumQuads(v);
 #endif
 }
 

@@ -14,7 +14,7 @@
 #include "kernels/cpu/simd-inl.h"
 #include "kernels/cpu/tile.h"
 
-HWY_BEFORE_NAMESPACE();
+QUIRE_BEFORE_NAMESPACE();
 
 namespace quire::kernels::cpu {
 namespace HWY_NAMESPACE {
@@ -62,9 +62,9 @@ HWY_INLINE VF Hide(VF s, const TileMask& mask, size_t t) {
   return hn::IfThenElse(hn::Or(inside, kept), s, hn::Set(d, kMinusInf));
 }
 
-// Logits in place of dot products; returns their maximum.
-HWY_INLINE float MakeLogits(float* HWY_RESTRICT scores, size_t tokens, const LogitRule& rule,
-                            const TileMask& mask) {
+// Logits in place of dot products; returns the largest of each lane.
+HWY_INLINE VF MakeLogits(float* HWY_RESTRICT scores, size_t tokens, const LogitRule& rule,
+                         const TileMask& mask) {
   const F32 d;
   VF max = hn::Set(d, kMinusInf);
   for (size_t t = 0; t < tokens; t += kLanes) {
@@ -73,12 +73,12 @@ HWY_INLINE float MakeLogits(float* HWY_RESTRICT scores, size_t tokens, const Log
     max = hn::Max(max, s);
     hn::Store(s, d, scores + t);
   }
-  return hn::GetLane(hn::MaxOfLanes(d, max));
+  return max;
 }
 
-// exp(logit - max) in place of logits, times v_scale if given; returns their sum without it.
-HWY_INLINE float MakeWeights(float* HWY_RESTRICT scores, size_t tokens, float max,
-                             const float* v_scale) {
+// exp(logit - max) in place of logits, times v_scale if given; returns sums without it.
+template <typename A>
+HWY_INLINE VF MakeWeights(float* scores, size_t tokens, float max, const float* v_scale) {
   const F32 d;
   const VF log2e = hn::Set(d, kLog2E);
   const VF top = hn::Set(d, max);
@@ -87,23 +87,66 @@ HWY_INLINE float MakeWeights(float* HWY_RESTRICT scores, size_t tokens, float ma
     VF p = Exp2(hn::Mul(hn::Sub(hn::Load(d, scores + t), top), log2e));
     sum = hn::Add(sum, p);
     if (v_scale != nullptr) p = hn::Mul(p, hn::LoadU(d, v_scale + t));
-    hn::Store(p, d, scores + t);
+    A::StoreWeights(p, scores + t);
   }
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  return sum;
 }
 
-// One row, one tile. A row that has seen nothing keeps max -inf, sum 0.
+// What a row keeps between tiles. One that has seen nothing has max -inf, sums 0.
+struct RowState {
+  float* max;
+  float* sums;   // per lane
+  float* decay;  // what the last tile did to earlier sums
+
+  // Takes in the largest logits of a tile, per lane; looks for the maximum only if there is a new
+  // one.
+  HWY_INLINE void Raise(VF largest) const {
+    const F32 d;
+    *decay = 1.0f;
+    if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(largest, hn::Set(d, *max))))) return;
+    const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
+    *decay = std::exp(*max - top);
+    *max = top;
+    hn::Store(hn::Mul(hn::Load(d, sums), hn::Set(d, *decay)), d, sums);
+  }
+
+  HWY_INLINE void Add(VF more) const {
+    hn::Store(hn::Add(hn::Load(F32(), sums), more), F32(), sums);
+  }
+};
+
+// One row, one tile.
+template <typename A>
 HWY_INLINE void UpdateRow(float* scores, size_t tokens, const LogitRule& rule, const TileMask& mask,
-                          const float* v_scale, float* max, float* sum, float* decay) {
-  const float top = std::max(*max, MakeLogits(scores, tokens, rule, mask));
-  *decay = 1.0f;
-  if (top == kMinusInf) {
-    std::fill(scores, scores + tokens, 0.0f);
+                          const float* v_scale, const RowState& row) {
+  row.Raise(MakeLogits(scores, tokens, rule, mask));
+  if (*row.max == kMinusInf) {
+    std::fill(scores, scores + (tokens + kLanes - 1) / kLanes * kLanes, 0.0f);
     return;
   }
-  if (top != *max) *decay = std::exp(*max - top);
-  *sum = *sum * *decay + MakeWeights(scores, tokens, top, v_scale);
-  *max = top;
+  row.Add(MakeWeights<A>(scores, tokens, *row.max, v_scale));
+}
+
+// The same if logits are only scaled and all count, a whole number of vectors.
+template <typename A>
+HWY_INLINE void UpdateOpenRow(float* scores, size_t tokens, float scale, const RowState& row) {
+  const F32 d;
+  const VF factor = hn::Set(d, scale);
+  VF largest = hn::Mul(hn::Load(d, scores), factor);
+  for (size_t t = kLanes; t < tokens; t += kLanes) {
+    largest = hn::Max(largest, hn::Mul(hn::Load(d, scores + t), factor));
+  }
+  row.Raise(largest);
+  const VF log2e = hn::Set(d, kLog2E);
+  const VF top = hn::Set(d, *row.max);
+  VF sum = hn::Zero(d);
+  for (size_t t = 0; t < tokens; t += kLanes) {
+    const VF logit = hn::Mul(hn::Load(d, scores + t), factor);
+    const VF p = Exp2(hn::Mul(hn::Sub(logit, top), log2e));
+    sum = hn::Add(sum, p);
+    A::StoreWeights(p, scores + t);
+  }
+  row.Add(sum);
 }
 
 }  // namespace HWY_NAMESPACE

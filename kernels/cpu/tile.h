@@ -10,8 +10,16 @@
 
 namespace quire::kernels::cpu {
 
-// Row addresses of one tile. Entries from `tokens` up to 64 repeat the last row.
+// Row addresses of one tile. Entries from `tokens` up to a multiple of kPadTokens repeat the last
+// row.
 struct TileRows {
+  static constexpr int kPadTokens = 16;
+
+  void RepeatLast(const std::byte** row) const {
+    const int padded = (tokens + kPadTokens - 1) / kPadTokens * kPadTokens;
+    for (int i = tokens; i < padded; ++i) row[i] = row[tokens - 1];
+  }
+
   const std::byte* k[kPlanTileTokens];
   const std::byte* v[kPlanTileTokens];
   // Per-token scales; only for ScaleKind::kPerToken.
@@ -20,10 +28,13 @@ struct TileRows {
   int tokens = 0;
 };
 
-// Memory that is needed soon, in address order as far as possible. Readers of the current tile
-// advance it as they go, so that requests are spread evenly.
+// Memory in the order in which it will be read. The cursor is asked for what lies kDistance ahead
+// of the reader, who advances it by what he has read: near enough for the hardware's own
+// prefetchers to see one stream, far enough to reach the next block before its first key is needed.
 class PrefetchCursor {
  public:
+  static constexpr int64_t kDistance = 8192;
+
   void Reserve(size_t runs) { runs_.reserve(runs); }
 
   void Clear() {
@@ -32,9 +43,15 @@ class PrefetchCursor {
     at_ = 0;
   }
 
+  // Forgets what was asked for.
+  void DropFinished() {
+    runs_.erase(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(next_));
+    next_ = 0;
+  }
+
   // Joins the run before it if it follows it.
   void Add(const std::byte* begin, int64_t bytes) {
-    if (!runs_.empty() && runs_.back().begin + runs_.back().bytes == begin) {
+    if (next_ < runs_.size() && runs_.back().begin + runs_.back().bytes == begin) {
       runs_.back().bytes += bytes;
     } else {
       runs_.push_back({begin, bytes});
@@ -47,7 +64,7 @@ class PrefetchCursor {
       const Run& run = runs_[next_];
       const int64_t step = bytes < run.bytes - at_ ? bytes : run.bytes - at_;
       for (int64_t line = 0; line < step; line += 64) {
-        __builtin_prefetch(run.begin + at_ + line, 0, 2);
+        __builtin_prefetch(run.begin + at_ + line, 0, 3);
       }
       bytes -= step;
       at_ += step;
@@ -100,16 +117,14 @@ class TileWalker {
       }
     });
     rows->tokens = count;
-    for (int i = count; count > 0 && i < kPlanTileTokens; ++i) {
-      rows->k[i] = rows->k[count - 1];
-      rows->v[i] = rows->v[count - 1];
-    }
+    rows->RepeatLast(rows->k);
+    rows->RepeatLast(rows->v);
   }
 
-  // Lists keys begin..end - 1 of some heads, block after block. Scattered rows are not listed.
+  // Adds keys begin..end - 1 of some heads, block after block. Scattered rows are not listed.
   void ListAhead(int32_t head_begin, int32_t heads, int64_t begin, int64_t end,
                  PrefetchCursor* ahead) const {
-    ahead->Clear();
+    ahead->DropFinished();
     const PagedKvLayout& layout = pool_.layout;
     if (layout.token_stride != layout.head_dim) return;
     ForEachRun(begin, end, [&](int64_t block, int64_t slot, int64_t run) {
