@@ -2,8 +2,9 @@
 //
 // Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are
 // spread over one source file per operation: core_step, core_hit, core_begin, core_advance,
-// core_grow, core_commit, core_windows, core_fork, core_release, core_lease, core_remove,
-// core_pins, core_views, core_content.
+// core_grow, core_claims, core_commit, core_publish, core_variants, core_windows, core_fork,
+// core_release, core_lease, core_lease_end, core_due, core_remove, core_pins, core_views,
+// core_content.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
 
@@ -42,7 +43,7 @@ class EngineCore : private BlockingListener {
  public:
   EngineCore(const EngineOptions& options, const Clock& clock, const EngineSeams& seams);
 
-  // --- core_lease.cc ---
+  // --- core_lease.cc, core_lease_end.cc, core_due.cc ---
   absl::StatusOr<AttachResult> Attach(const AttachParams& params);
   absl::StatusOr<RenewResult> Renew(const RenewParams& params);
   absl::Status Detach(const LeaseId& lease, Epoch epoch, StepNumber completed_step,
@@ -245,7 +246,7 @@ class EngineCore : private BlockingListener {
   void LeaveClaim(Sequence& sequence);
   void FitClaims();
 
-  // --- core_commit.cc ---
+  // --- core_commit.cc, core_publish.cc, core_variants.cc ---
   Error Commit(const CommitOp& op);
   void CommitTo(Sequence& sequence, uint32_t committed);
   void SealNext(Sequence& sequence);
@@ -341,7 +342,7 @@ class EngineCore : private BlockingListener {
   void TaintSequences(const absl::flat_hash_set<NodeId>& removed);
   void CountEviction(const Block& block, EvictionReason reason, uint64_t times = 1);
 
-  // --- core_lease.cc ---
+  // --- core_lease.cc, core_lease_end.cc ---
   // LEASE_EXPIRED also for a caller of another tenant, who cannot tell the two apart (P14).
   absl::StatusOr<WorkerState*> FindLease(const LeaseId& lease, Epoch epoch, CallerTenant caller);
   void EndLease(WorkerState& worker);

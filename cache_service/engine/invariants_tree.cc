@@ -1,0 +1,130 @@
+// The prefix tree: its blocks, and what they keep each other from.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "cache_service/engine/invariants.h"
+
+namespace quire {
+
+void InvariantChecker::CheckTree() {
+  const PrefixTree& tree = core_.tree_;
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    const Node& record = tree.Get(node);
+    if (!record.Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
+    const Node& parent = tree.Get(record.parent);
+    if (!parent.Has(kUsedNodeFlag) || parent.depth + 1 != record.depth) {
+      Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " has no parent"));
+    }
+    for (uint32_t group = 0; group < core_.groups(); ++group) {
+      const BlockId block = tree.BlockOf(node, group);
+      if (block == kNoBlock) {
+        if (!core_.IsWindow(group)) {
+          Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " lacks group ", group));
+        }
+        continue;
+      }
+      const Block& held = core_.pool_.Get(block);
+      if (held.node != node || held.group != group || held.Has(kVariantFlag)) {
+        Report(4, block, "tree", "the block does not name the node that names it");
+      }
+      if (!held.Has(kSealedFlag)) Report(4, block, "tree", "is in the tree but not sealed");
+      const bool pending = record.owner != kNoWorker;
+      const bool adopted = held.Has(kPendingFlag) && held.owner == record.owner;
+      if (pending != held.Has(kPendingFlag) || (pending && !adopted)) {
+        Report(4, block, "tree", "pending does not agree with the node");
+      }
+    }
+    for (const NodeVariant& variant : tree.Variants(node)) {
+      for (const BlockId block : variant.blocks) {
+        if (block == kNoBlock) continue;
+        const Block& held = core_.pool_.Get(block);
+        if (held.node != node || !held.Has(kVariantFlag) || held.owner != variant.owner) {
+          Report(4, block, "tree", "a variant does not agree with its block");
+        }
+      }
+    }
+  }
+}
+
+// Blockers: children whose blocks cannot be given away.
+void InvariantChecker::CheckBlockers() {
+  const PrefixTree& tree = core_.tree_;
+  std::vector<uint32_t> blockers(tree.end());
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
+    const auto count = [&](BlockId block) {
+      if (block == kNoBlock) return;
+      if (BlockPool::KindOf(core_.pool_.Get(block)) != BlockPool::ListKind::kNone) return;
+      ++blockers[tree.Get(node).parent];
+    };
+    count(tree.BlockOf(node, core_.full_group_));
+    for (const NodeVariant& variant : tree.Variants(node)) {
+      count(variant.blocks[core_.full_group_]);
+    }
+  }
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
+    const BlockId block = tree.BlockOf(node, core_.full_group_);
+    const bool blocked = block != kNoBlock && core_.pool_.Get(block).Has(kBlockedFlag);
+    if (tree.Get(node).blockers != blockers[node] || blocked != (blockers[node] > 0)) {
+      Report(5, block, "tree",
+             absl::StrCat("counts ", tree.Get(node).blockers, " blocked children, has ",
+                          blockers[node]));
+    }
+  }
+}
+
+// What counts as evictable for a worker must be reachable by taking leaves away one after another.
+void InvariantChecker::CheckEvictable(WorkerSlot worker) {
+  const PrefixTree& tree = core_.tree_;
+  std::vector<NodeId> order;
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    if (tree.Get(node).Has(kUsedNodeFlag) && !tree.IsRoot(node)) order.push_back(node);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](NodeId a, NodeId b) { return tree.Get(a).depth > tree.Get(b).depth; });
+  std::vector<bool> stuck(tree.end());
+  for (const NodeId node : order) {
+    const BlockId block = tree.BlockOf(node, core_.full_group_);
+    const bool available = block != kNoBlock && core_.pool_.AvailableTo(block, worker);
+    if (available && stuck[node]) {
+      Report(2, block, "tree", "counts as evictable, but what hangs below it cannot go");
+    }
+    if (!available || stuck[node]) stuck[tree.Get(node).parent] = true;
+  }
+}
+
+void InvariantChecker::CheckProtection() {
+  const PrefixTree& tree = core_.tree_;
+  for (NodeId node = 1; node < tree.end(); ++node) {
+    if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
+    const auto found = core_.leaf_state_.find(node);
+    const bool leaf = core_.IsLeaf(node);
+    const bool held = core_.StaysAsLeaf(node);
+    const int expected = int{leaf} + 2 * int{held};
+    const int recorded = found == core_.leaf_state_.end() ? 0 : found->second;
+    if (expected != recorded) {
+      Report(
+          5, std::nullopt, "tree",
+          absl::StrCat("node ", node, " protects its window as ", recorded, ", not as ", expected));
+    }
+    if (core_.firm_nodes_.contains(node) != core_.Firm(node)) {
+      Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " is wrongly firm or not"));
+    }
+    CheckGuards(node);
+  }
+}
+
+// A window block is guarded while a leaf that stays needs it.
+void InvariantChecker::CheckGuards(NodeId node) {
+  for (uint32_t group = 0; group < core_.groups(); ++group) {
+    const BlockId block = core_.tree_.BlockOf(node, group);
+    if (!core_.IsWindow(group) || block == kNoBlock) continue;
+    const auto found = core_.protection_.find(uint64_t{node} << 16 | group);
+    const bool guarded = found != core_.protection_.end() && found->second.staying > 0;
+    if (core_.pool_.Get(block).Has(kGuardedFlag) == guarded) continue;
+    Report(5, block, "tree", guarded ? "is not guarded" : "is guarded for nothing");
+  }
+}
+
+}  // namespace quire
