@@ -220,6 +220,18 @@ uint64_t EngineCore::Flush() {
       LeavePath(*sequence);
     }
   }
+  return blocks + FreeDead();
+}
+
+// What no hit could use any more lies about until it is taken.
+uint64_t EngineCore::FreeDead() {
+  const uint64_t blocks = pool_.dead();
+  for (uint32_t index = 0; pool_.dead() > 0; ++index) {
+    const BlockId block{index};
+    if (!pool_.Get(block).Has(kDeadFlag)) continue;
+    CountEviction(pool_.Get(block), EvictionReason::kFlushed);
+    pool_.ForgetDead(block);
+  }
   return blocks;
 }
 

@@ -289,7 +289,8 @@ void EngineCore::CompactLog(WorkerState& worker) {
       case LogKind::kReleased:
         return pool_.FenceStep(entry.block, worker.slot) != entry.step;
       case LogKind::kSealed:
-        return !(block.Has(kPendingFlag) && block.owner == worker.slot &&
+        // Dead content, too, goes with its worker while it is not complete.
+        return !(block.Has(kPendingFlag | kDeadFlag) && block.owner == worker.slot &&
                  block.seal_step == static_cast<uint32_t>(entry.step));
       case LogKind::kCopied:
         return false;

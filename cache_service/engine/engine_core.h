@@ -336,6 +336,7 @@ class EngineCore : private BlockingListener {
   // Removes a childless node of which a block that every hit needs is gone.
   void RemoveNode(NodeId node);
   void LeaveDead(BlockId block);
+  uint64_t FreeDead();
   void DropPartialVariants(NodeId node);
   void RemoveGhosts(NodeId node);
   uint64_t RemoveSubtree(NodeId node, EvictionReason reason);

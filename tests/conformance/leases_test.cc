@@ -211,5 +211,31 @@ TEST(Restart, S74_MemoryOfTheWorkerIsLostWithIt) {
   EXPECT_FALSE(story.driver().Attach(AttachAs("x")).ok());
 }
 
+// However long a worker reports nothing complete, the engine knows what it may still write.
+TEST(Leases, P11_DeadContentOfAnOldIncompleteStepIsQuarantined) {
+  FakeMappings mappings;
+  FacadeStory story(PoolOfWindows(4, 3, {0, 4}, 4), {.mappings = &mappings});
+  Worker& w = story.Attach("w");
+  w.Must(Batch().Begin(kA, Text(1, 4)));
+  w.Must(Batch().Commit(kA, 4, 4));
+  w.Must(Batch().Finish(kA));
+  // Takes the free block and the prompt's full block, without which the other one is dead.
+  w.Must(Batch().Begin(kB, Text(2, 1)));
+  EXPECT_EQ(story.Blocks().dead, 1u);
+  // Releases enough for the worker's log to be compacted.
+  for (int step = 0; step < 4; ++step) {
+    Batch batch;
+    for (int i = 0; i < 1000; ++i) batch.Finish(kB).Begin(kB, Text(2, 1));
+    w.Must(batch);
+  }
+  EXPECT_EQ(story.Blocks().dead, 1u);
+  EXPECT_TRUE(story.engine().EndWorker("w").ok());
+  story.Forget(w);
+  EXPECT_EQ(story.Blocks().quarantined, 3u);
+  mappings.End(w.attached().lease_number);
+  story.engine().RunMaintenance();
+  EXPECT_EQ(story.Blocks().free, 3u);
+}
+
 }  // namespace
 }  // namespace quire::testing

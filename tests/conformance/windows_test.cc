@@ -146,6 +146,49 @@ TEST(Windows, E10_TruncateOfATaintedSequenceBringsNothingBack) {
   EXPECT_EQ(w.View(kA).groups.at(1).blocks.at(1), kNoBlock);
 }
 
+// Its full block was taken, so that no hit can use the window block of the prompt's end.
+void LeaveADeadBlock(Story& story, Worker& w) {
+  w.Prompt(kA, Text(1, 4));
+  w.Finish(kA);
+  w.Begin(kB, Text(2, 1));
+  w.Finish(kB);
+  EXPECT_EQ(story.Blocks().dead, 1u);
+  EXPECT_EQ(story.Blocks().idle, 3u);
+}
+
+TEST(Windows, E10_AFlushFreesDeadBlocksToo) {
+  FacadeStory story(PoolOfWindows(2, 5, {0, 4}, 4));
+  Worker& w = story.Attach("w");
+  LeaveADeadBlock(story, w);
+  EXPECT_EQ(story.driver().Flush(), 3u);
+  EXPECT_EQ(story.Blocks().free, 5u);
+}
+
+// One that its worker's release still fences is free with the others.
+TEST(Windows, E10_AFlushLeavesNoFencedDeadBlock) {
+  FacadeStory story(PoolOfWindows(2, 5, {0, 4}, 4));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 4));
+  w.Must(Batch().Finish(kA).Begin(kB, Text(2, 1)));
+  EXPECT_EQ(story.Blocks().dead, 1u);
+  story.driver().Flush();
+  EXPECT_EQ(story.Blocks().dead, 0u);
+  EXPECT_EQ(story.Blocks().fenced, 3u);
+  w.Settle();
+  EXPECT_EQ(story.Blocks().free, 3u);
+}
+
+TEST(Windows, P11_NothingOfAWorkersOwnMemoryOutlivesIt) {
+  EngineOptions options = PoolOfWindows(2, 5, {0, 4}, 4);
+  options.memory = PoolMemoryKind::kWorker;
+  FacadeStory story(options);
+  Worker& w = story.Attach("w");
+  LeaveADeadBlock(story, w);
+  EXPECT_TRUE(story.engine().EndWorker("w").ok());
+  story.Forget(w);
+  EXPECT_EQ(story.Blocks().free, 5u);
+}
+
 // The full block of the leaf could be taken, the window block that the leaf needs could not.
 TEST(Windows, E1_AWindowBlockThatAPendingLeafNeedsDoesNotCount) {
   FacadeStory story(PoolOfWindows(16, 11, {0, 44}, 80));

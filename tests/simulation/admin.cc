@@ -18,9 +18,7 @@ void Admin::Run() {
   Random& random = shared_.random;
   const ChaosPlan& chaos = shared_.plan.chaos;
   if (random.OneIn(chaos.flush)) {
-    shared_.judge.Trace("flush");
-    engine->Flush();
-    ++shared_.removals;
+    server_.Flush();
     server_.CountOperation();
   }
   if (random.OneIn(chaos.end_worker)) {

@@ -264,4 +264,14 @@ void Server::Audit() {
   }
 }
 
+void Server::Flush() {
+  judge_.Trace("flush");
+  engine_->Flush();
+  ++shared_.removals;
+  const EngineStats stats = engine_->Stats();
+  if (stats.blocks.idle + stats.blocks.dead == 0) return;
+  judge_.Violate("after a flush ", stats.blocks.idle, " blocks are idle, ", stats.blocks.dead,
+                 " dead (E10)");
+}
+
 }  // namespace quire::simulation

@@ -41,6 +41,9 @@ class Server {
 
   void Audit();
 
+  // Then nothing may lie idle (E10).
+  void Flush();
+
  private:
   struct Served {
     StreamId stream = 0;

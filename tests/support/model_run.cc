@@ -52,6 +52,7 @@ EngineOptions MakeOptions(const ModelRunOptions& run_options, Choices& choices) 
     options.window_slack_tokens = choices.Next(2 * options.block_tokens);
   }
   if (run_options.watermark) options.watermark = 0.05 * choices.Between(1, 6);
+  if (run_options.worker_memory) options.memory = PoolMemoryKind::kWorker;
   options.block_bytes = 64;
   options.retry_interval = std::chrono::milliseconds(1);
   options.stream_grace = std::chrono::hours(1);
@@ -79,7 +80,8 @@ ModelRun::ModelRun(const ModelRunOptions& run_options, Choices& choices)
   for (const GroupSpec& group : options_.groups) text << " " << group.window_tokens;
   text << " slack " << options_.window_slack_tokens << " watermark " << options_.watermark;
   Log(text.str());
-  for (uint32_t i = choices.Between(1, 3); i > 0; --i) {
+  const uint32_t players = choices.Between(1, 3);
+  for (uint32_t i = run_options.worker_memory ? 1 : players; i > 0; --i) {
     Player& player = players_.emplace_back();
     player.name = "w" + std::to_string(i);
     Attach(player);

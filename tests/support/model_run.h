@@ -27,6 +27,8 @@ struct ModelRunOptions {
   bool windows = false;
   // Begins must leave a share of the pool.
   bool watermark = false;
+  // One worker with memory of its own, which is lost with each of its lives.
+  bool worker_memory = false;
 };
 
 class ModelRun {

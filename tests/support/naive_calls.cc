@@ -30,6 +30,7 @@ void NaiveEngine::EndWorker(int worker) {
     return !entry.second.is_public && entry.second.worker == worker;
   });
   unreported_.erase(worker);
+  if (options_.memory == PoolMemoryKind::kWorker) Flush();
 }
 
 BlockStateCounts NaiveEngine::Counts() {
@@ -80,9 +81,7 @@ uint64_t NaiveEngine::EvictPrefix(const PrefixSelector& prefix) {
 uint64_t NaiveEngine::Flush() {
   ApplyDue();
   std::vector<BlockId> blocks;
-  for (const auto& [block, content] : pool_.content) {
-    if (!content.dead) blocks.push_back(block);
-  }
+  for (const auto& [block, content] : pool_.content) blocks.push_back(block);
   for (const BlockId block : blocks) pool_.TakeOut(block);
   // Old content may also be in blocks that are not sealed yet.
   for (auto& [key, sequence] : pool_.sequences) sequence.publishes = false;

@@ -3,7 +3,7 @@
 // Every run prints its seed and the line that repeats it; a difference is printed at once, then the
 // shortest sequence of calls found that shows it:
 //   property_test --gtest_filter=*Given* --seed=S [--operations=N] [--groups=G] [--blocks=B]
-//       [--windows=1] [--watermark=1]
+//       [--windows=1] [--watermark=1] [--worker_memory=1]
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -33,6 +33,7 @@ struct Flags {
   uint32_t blocks = 40;
   bool windows = false;
   bool watermark = false;
+  bool worker_memory = false;
 };
 
 Flags flags;
@@ -42,7 +43,8 @@ std::string RepeatLine(uint64_t seed, uint64_t operations, const ModelRunOptions
   text << "repeat: property_test --gtest_filter=*Given* --seed=" << seed
        << " --operations=" << operations << " --groups=" << options.groups
        << " --blocks=" << options.max_blocks << (options.windows ? " --windows=1" : "")
-       << (options.watermark ? " --watermark=1" : "");
+       << (options.watermark ? " --watermark=1" : "")
+       << (options.worker_memory ? " --worker_memory=1" : "");
   return text.str();
 }
 
@@ -99,6 +101,14 @@ TEST(PropertyTest, WatermarksPassEverySelfCheck) {
   for (uint64_t seed = 161; seed < 165; ++seed) CheckAgainstModel(seed, 3000, options);
 }
 
+TEST(PropertyTest, MemoryOfAWorkerPassesEverySelfCheck) {
+  ModelRunOptions options;
+  options.groups = 3;
+  options.windows = true;
+  options.worker_memory = true;
+  for (uint64_t seed = 181; seed < 185; ++seed) CheckAgainstModel(seed, 3000, options);
+}
+
 TEST(PropertyTest, LargerPoolsPassEverySelfCheck) {
   ModelRunOptions options;
   options.max_blocks = 200;
@@ -141,6 +151,7 @@ TEST(PropertyTest, GivenSeedAgreesWithTheModel) {
   options.max_blocks = flags.blocks;
   options.windows = flags.windows;
   options.watermark = flags.watermark;
+  options.worker_memory = flags.worker_memory;
   options.audit_interval = 8;
   const uint64_t operations = flags.seed == 0 ? kCallsPerEngine : kFullOperations;
   CheckAgainstModel(flags.seed == 0 ? 301 : flags.seed,
@@ -161,6 +172,7 @@ void ParseFlags(int argc, char** argv) {
     if (name == "--blocks") flags.blocks = static_cast<uint32_t>(value);
     if (name == "--windows") flags.windows = value != 0;
     if (name == "--watermark") flags.watermark = value != 0;
+    if (name == "--worker_memory") flags.worker_memory = value != 0;
   }
 }
 
