@@ -209,14 +209,6 @@ BlockId BlockPool::FirstVictim(WorkerSlot worker, bool only_own) const {
   return EvictionOrder::Before(Get(own), Get(open)) ? own : open;
 }
 
-BlockId BlockPool::FirstParked(WorkerSlot worker) const {
-  for (uint32_t index = 0; index < fresh_; ++index) {
-    const BlockId block{index};
-    if (Get(block).place == Place::kParked && AvailableTo(block, worker)) return block;
-  }
-  return kNoBlock;
-}
-
 void BlockPool::TakeEvicted(BlockId block) {
   Unlink(block);
   Reset(block);

@@ -83,8 +83,6 @@ class BlockPool {
   BlockId TakeFree(WorkerSlot worker, bool only_own);
   // First block of the eviction order that `worker` may have; kNoBlock if there is none.
   BlockId FirstVictim(WorkerSlot worker, bool only_own) const;
-  // A block that `worker` may have but for what depends on it; kNoBlock if there is none. Scans.
-  BlockId FirstParked(WorkerSlot worker) const;
   // Takes a listed block that left the tree; its record is reset.
   void TakeEvicted(BlockId block);
   // As TakeEvicted, where no timer runs and no journal.

@@ -170,8 +170,6 @@ BlockId EngineCore::TakeBlock(uint32_t group) {
   if (block == kNoBlock) block = EvictOne(only_own);
   // Only if a promise to others moved within the operation.
   if (block == kNoBlock) block = pool_.TakeFree(worker_->slot, false);
-  // What counts as evictable is there, even if a leaf needs it after all.
-  if (block == kNoBlock) block = EvictNeeded();
   pool_.Mut(block).group = static_cast<uint8_t>(group);
   ++counters_.blocks_allocated;
   return block;
@@ -243,17 +241,6 @@ BlockId EngineCore::EvictOne(bool only_own) {
   if (victim == kNoBlock) return victim;
   CountEviction(pool_.Get(victim), pool_.Get(victim).Has(kDeadFlag) ? EvictionReason::kDead
                                                                     : EvictionReason::kCapacity);
-  EvictBlock(victim);
-  pool_.TakeEvicted(victim);
-  return victim;
-}
-
-// A window block that a leaf needs: the leaf is no hit any more then. The counts are so strict that
-// nothing should come to this; if one were not, a hit is the lesser loss.
-BlockId EngineCore::EvictNeeded() {
-  const BlockId victim = pool_.FirstParked(worker_->slot);
-  if (victim == kNoBlock) return victim;
-  CountEviction(pool_.Get(victim), EvictionReason::kCapacity);
   EvictBlock(victim);
   pool_.TakeEvicted(victim);
   return victim;

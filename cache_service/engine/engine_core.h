@@ -235,7 +235,6 @@ class EngineCore : private BlockingListener {
   size_t TakePlainVictims(std::span<BlockId> taken);
   // Evicts blocks into a table of the worker, in a plain pool.
   void TakeVictims(std::span<BlockId> taken);
-  BlockId EvictNeeded();
   bool FreeOpenVictim();
   bool IsNeeded(BlockId block) const;
 

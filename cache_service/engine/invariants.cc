@@ -28,11 +28,9 @@ AuditReport InvariantChecker::Check() {
   CheckCounts();
   CheckClaims();
   if (core_.has_windows_) CheckProtection();
-  if (!core_.only_windows_) {
-    CheckBlockers();
-    for (const auto& worker : core_.workers_) {
-      CheckEvictable(worker == nullptr ? kNoWorker : worker->slot);
-    }
+  if (!core_.only_windows_) CheckBlockers();
+  for (const auto& worker : core_.workers_) {
+    CheckEvictable(worker == nullptr ? kNoWorker : worker->slot);
   }
   report_.blocks_checked = core_.pool_.size();
   return std::move(report_);

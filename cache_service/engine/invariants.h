@@ -56,6 +56,8 @@ class InvariantChecker {
   void CheckGuards(NodeId node);
   void CheckBlockers();
   void CheckEvictable(WorkerSlot worker);
+  bool MayTake(NodeId node, WorkerSlot worker) const;
+  void CheckWindowBehind(NodeId leaf, WorkerSlot worker);
 
   const EngineCore& core_;
   AuditReport report_;

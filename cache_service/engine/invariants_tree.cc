@@ -74,7 +74,8 @@ void InvariantChecker::CheckBlockers() {
   }
 }
 
-// What counts as evictable for a worker must be reachable by taking leaves away one after another.
+// What counts as evictable for a worker must be reachable by taking leaves away one after another,
+// and no leaf that is left at the end may need any of it: what is counted can be taken.
 void InvariantChecker::CheckEvictable(WorkerSlot worker) {
   const PrefixTree& tree = core_.tree_;
   std::vector<NodeId> order;
@@ -83,14 +84,51 @@ void InvariantChecker::CheckEvictable(WorkerSlot worker) {
   }
   std::sort(order.begin(), order.end(),
             [&](NodeId a, NodeId b) { return tree.Get(a).depth > tree.Get(b).depth; });
-  std::vector<bool> stuck(tree.end());
+  // Children that stay.
+  std::vector<uint32_t> left(tree.end());
   for (const NodeId node : order) {
     const BlockId block = tree.BlockOf(node, core_.full_group_);
-    const bool available = block != kNoBlock && core_.pool_.AvailableTo(block, worker);
-    if (available && stuck[node]) {
+    const bool takeable = MayTake(node, worker);
+    if (!core_.only_windows_ && takeable && left[node] > 0) {
       Report(2, block, "tree", "counts as evictable, but what hangs below it cannot go");
     }
-    if (!available || stuck[node]) stuck[tree.Get(node).parent] = true;
+    const bool empty = core_.only_windows_ && !core_.HasBlocks(node);
+    const bool kept = tree.Get(node).has_variants || core_.standing_.contains(node);
+    if (left[node] == 0 && !kept && (takeable || empty)) continue;
+    ++left[tree.Get(node).parent];
+    const bool bare = core_.only_windows_ && (takeable || empty) && !tree.Get(node).has_variants;
+    if (left[node] == 0 && !bare) CheckWindowBehind(node, worker);
+  }
+}
+
+// The block that stands for the node; where no group sees everything, any of them takes it away.
+bool InvariantChecker::MayTake(NodeId node, WorkerSlot worker) const {
+  const auto available = [&](uint32_t group) {
+    const BlockId block = core_.tree_.BlockOf(node, group);
+    return block != kNoBlock && core_.pool_.AvailableTo(block, worker);
+  };
+  if (!core_.only_windows_) return available(core_.full_group_);
+  for (uint32_t group = 0; group < core_.groups(); ++group) {
+    if (available(group)) return true;
+  }
+  return false;
+}
+
+void InvariantChecker::CheckWindowBehind(NodeId leaf, WorkerSlot worker) {
+  const PrefixTree& tree = core_.tree_;
+  const uint32_t end = tree.Get(leaf).depth + 1;
+  const uint32_t block_tokens = core_.options_.block_tokens;
+  for (uint32_t group = 0; group < core_.groups(); ++group) {
+    if (!core_.IsWindow(group)) continue;
+    const uint32_t first = FirstNeededBlock(core_.options_.groups[group].window_tokens,
+                                            end * block_tokens, block_tokens);
+    NodeId node = leaf;
+    for (uint32_t i = end; i-- > first; node = tree.Get(node).parent) {
+      const BlockId block = tree.BlockOf(node, group);
+      if (core_.only_windows_ && node == leaf) continue;
+      if (block == kNoBlock || !core_.pool_.AvailableTo(block, worker)) continue;
+      Report(2, block, "tree", absl::StrCat("counts as evictable, but leaf ", leaf, " needs it"));
+    }
   }
 }
 
