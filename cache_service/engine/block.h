@@ -111,6 +111,8 @@ inline constexpr uint16_t kChecksumFlag = 1024;
 inline constexpr uint16_t kClosedFlag = 2048;
 // Closed, and not even the worker whose release fences it may take it. Kept where windows are.
 inline constexpr uint16_t kFirmFlag = 4096;
+// Guarded, and evictable but for that (BlockPool::kept).
+inline constexpr uint16_t kKeptFlag = 8192;
 
 }  // namespace quire
 

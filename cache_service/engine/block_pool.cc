@@ -65,6 +65,22 @@ BlockPool::ListKind BlockPool::PlacedKind(const Block& block) {
   return block.place == Place::kFreeList ? ListKind::kFree : ListKind::kEvictable;
 }
 
+bool BlockPool::IsKept(const Block& block) {
+  if (!block.Has(kGuardedFlag)) return false;
+  Block unguarded = block;
+  unguarded.Set(kGuardedFlag, false);
+  return KindOf(unguarded) == ListKind::kEvictable;
+}
+
+void BlockPool::SettleKept(BlockId block) {
+  const bool kept = IsKept(Get(block));
+  if (Get(block).Has(kKeptFlag) == kept) return;
+  Mut(block).Set(kKeptFlag, kept);
+  journal_->OnRollback(
+      [this, block, kept] { kept ? void(kept_.erase(block)) : void(kept_.insert(block)); });
+  kept ? void(kept_.insert(block)) : void(kept_.erase(block));
+}
+
 void BlockPool::CountInGroup(const Block& block, int delta) {
   if (group_counts_.empty() || block.state == BlockState::kFree) return;
   AddCount(group_counts_[block.group][static_cast<size_t>(block.state)], delta);
@@ -88,6 +104,7 @@ void BlockPool::CountState(Block& block) {
 void BlockPool::Settle(BlockId block) {
   Block& record = Mut(block);
   CountState(record);
+  if (!one_group_ && record.Has(kGuardedFlag | kKeptFlag)) SettleKept(block);
   const ListKind kind = KindOf(record);
   // A variant, too: it stands in when the node's own block goes.
   const bool blocking = kind == ListKind::kNone && record.node != kNoNode;

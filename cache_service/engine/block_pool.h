@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/base/attributes.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "cache_service/engine/block.h"
 #include "cache_service/engine/eviction_order.h"
@@ -173,6 +174,10 @@ class BlockPool {
   // Distinct blocks in the worker's tables.
   uint64_t HeldBy(WorkerSlot worker) const { return lists_[worker]->held_count; }
 
+  // Blocks that would be evictable if nothing guarded them; only where there are several groups or
+  // windows.
+  const absl::btree_set<BlockId>& kept() const { return kept_; }
+
   // True if `worker` could be given the block now (free or evictable).
   bool AvailableTo(BlockId block, WorkerSlot worker) const;
 
@@ -216,6 +221,8 @@ class BlockPool {
 
   static ListKind KindOf(const Block& block);
   static ListKind PlacedKind(const Block& block);
+  static bool IsKept(const Block& block);
+  void SettleKept(BlockId block);
   void CountState(Block& block);
   void CountInGroup(const Block& block, int delta);
   void Unlink(BlockId block);
@@ -249,6 +256,7 @@ class BlockPool {
   // worker.
   ShareMap holders_;
   ShareMap fences_;
+  absl::btree_set<BlockId> kept_;
   RetentionTimers timers_;
 };
 

@@ -68,16 +68,13 @@ EngineCore::BeginPlan EngineCore::PlanBegin(const BeginOp& op, Hit hit) const {
     uint64_t held = plan.new_blocks;
     VisitHitBlocks(hit, worker_->slot,
                    [&](uint32_t, uint32_t, BlockId block) { held += block != kNoBlock; });
-    uint64_t per_sequence = 0;
-    for (const GroupSpec& group : options_.groups) {
-      per_sequence += MostBlocksHeld(group, op.reserve_tokens, prompt, options_.block_tokens);
-    }
+    const uint64_t per_sequence = BlocksPromised(op);
     plan.claim_blocks = per_sequence * std::max(1u, op.reserve_sequences);
     plan.claim_blocks -= std::min(plan.claim_blocks, std::min(per_sequence, held));
   }
   // Where there is room even if all are idle, nobody asks how many are.
   const uint64_t hits = (hit.path.size() + 1) * groups();
-  const bool roomy = plan.new_blocks + plan.claim_blocks + hits <= Headroom(*worker_, nullptr) &&
+  const bool roomy = plan.new_blocks + plan.claim_blocks + hits <= Headroom(*worker_) &&
                      (claimed_ == worker_->claimed || hits <= OpenRoom(*worker_)) &&
                      waiters_.empty() && !(options_.watermark > 0);
   if (!roomy) CountIdleHits(hit, plan);
@@ -92,7 +89,7 @@ uint64_t EngineCore::Deficit(const BeginPlan& plan, const Sequence** waiter) {
   };
   const uint64_t taken = plan.new_blocks + plan.idle_hits;
   const uint64_t wanted = taken + plan.claim_blocks;
-  uint64_t deficit = excess(wanted, Headroom(*worker_, nullptr));
+  uint64_t deficit = excess(wanted, Headroom(*worker_));
   // The worker's own blocks are no substitute for a block that others may have to take.
   deficit = std::max(deficit, excess(plan.shared_hits, OpenRoom(*worker_)));
   *waiter = wanted > 0 ? OldestWaiter(~uint64_t{0}) : nullptr;
@@ -211,10 +208,7 @@ Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan,
     sequence.claim->worker = worker_->slot;
     sequence.claim->reserve_tokens = op.reserve_tokens;
     sequence.claim->forks_left = std::max(1u, op.reserve_sequences) - 1;
-    for (const GroupSpec& group : options_.groups) {
-      sequence.claim->blocks_per_sequence +=
-          MostBlocksHeld(group, op.reserve_tokens, op.tokens.size(), options_.block_tokens);
-    }
+    sequence.claim->blocks_per_sequence = BlocksPromised(op);
     sequence.claim->members = {&sequence};
   }
   journal_.Save(live_sequences_);

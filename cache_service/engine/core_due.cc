@@ -32,6 +32,7 @@ void EngineCore::ApplyDue() {
       }
       pin = next;
     }
+    FitClaims();
   }
   if (now_ < next_lease_deadline_) return;
   next_lease_deadline_ = TimePoint::max();
@@ -49,6 +50,7 @@ void EngineCore::ApplyDue() {
 TimePoint EngineCore::RunMaintenance() {
   ApplyDue();
   CheckQuarantines();
+  FitClaims();
   TimePoint next =
       std::min({next_lease_deadline_, next_pin_deadline_, pool_.NextRetentionExpiry()});
   if (!checks_.idle()) next = now_;

@@ -57,7 +57,7 @@ Error EngineCore::Fork(const ForkOp& op) {
   const uint64_t needed = copy_tail ? uint64_t{groups()} * op.children.size() : 0;
   const bool claimed = parent->claim != nullptr && needed <= parent->claim->remaining;
   const Sequence* waiter = needed > 0 && !claimed ? OldestWaiter(parent->serial) : nullptr;
-  if (waiter != nullptr || needed > Headroom(*worker_, claimed ? parent->claim.get() : nullptr)) {
+  if (waiter != nullptr || needed > Headroom(*worker_, claimed ? parent->claim->remaining : 0)) {
     ++counters_.shortages;
     return ShortageError({.needed = needed,
                           .own_claim = parent->claim ? parent->claim->remaining : 0,

@@ -57,11 +57,12 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
     }
     // It may have come free meanwhile.
     if (sequence.claim != nullptr) UpdateClaim(sequence.claim, 0);
-    const bool claimed = sequence.claim != nullptr && slots <= sequence.claim->reserve_tokens &&
-                         needed <= sequence.claim->remaining;
-    const Sequence* waiter = claimed ? nullptr : OldestWaiter(sequence.serial);
-    if (waiter != nullptr ||
-        needed > Headroom(*worker_, claimed ? sequence.claim.get() : nullptr)) {
+    const bool inside = sequence.claim != nullptr && slots <= sequence.claim->reserve_tokens;
+    // Beyond window and chunk it takes nothing from the promise to its forks.
+    const uint64_t promised =
+        inside ? std::min({needed, copies + ShareOf(sequence), sequence.claim->remaining}) : 0;
+    const Sequence* waiter = promised == needed ? nullptr : OldestWaiter(sequence.serial);
+    if (waiter != nullptr || needed > Headroom(*worker_, promised)) {
       ++counters_.shortages;
       if (wait) AddWaiter(sequence);
       return ShortageError({.needed = needed,
@@ -77,7 +78,7 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
         AppendEntry(sequence, group, i, block);
       }
     }
-    if (sequence.claim) UpdateClaim(sequence.claim, claimed ? needed : 0);
+    if (sequence.claim) UpdateClaim(sequence.claim, promised);
   }
   sequence.reserved = std::max(sequence.reserved, slots);
   return {};
@@ -150,17 +151,17 @@ uint64_t EngineCore::AvailableToAny() const {
   return available;
 }
 
-// Blocks that the worker may take: what is available to it, less what is promised to others.
-uint64_t EngineCore::Headroom(const WorkerState& worker, const Claim* claim) const {
+// Blocks that the worker may take for whom `promised` blocks are promised: what is available to it,
+// less what is promised to others.
+uint64_t EngineCore::Headroom(const WorkerState& worker, uint64_t promised) const {
   const uint64_t own = pool_.OwnFree(worker.slot) + pool_.OwnEvictable(worker.slot);
   if (Injected(Fault::kClaimNotCounted)) return pool_.OpenFree() + pool_.OpenEvictable() + own;
-  const uint64_t mine = claim != nullptr ? claim->remaining : 0;
   const uint64_t usable = own + OpenRoom(worker);
-  const uint64_t room = usable - std::min(usable, worker.claimed - mine);
+  const uint64_t room = usable - std::min(usable, worker.claimed - promised);
   if (claimed_ == worker.claimed) return room;
   // A promise may wait for a fence of this worker: its own blocks, too, are below the sum then.
   const uint64_t available = AvailableToAny();
-  return std::min(room, available - std::min(available, claimed_ - mine));
+  return std::min(room, available - std::min(available, claimed_ - promised));
 }
 
 BlockId EngineCore::TakeBlock(uint32_t group) {

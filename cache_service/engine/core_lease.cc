@@ -184,6 +184,7 @@ uint32_t EngineCore::StartDraining() {
   ApplyDue();
   draining_ = true;
   while (!pins_.empty()) EndPin(pins_.begin());
+  FitClaims();
   return static_cast<uint32_t>(live_sequences_);
 }
 

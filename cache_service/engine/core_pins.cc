@@ -108,6 +108,7 @@ absl::Status EngineCore::UnpinPrefix(std::string_view pin_id) {
     return ToStatus(PinNotFound(pin_id));
   }
   EndPin(found);
+  FitClaims();
   return absl::OkStatus();
 }
 

@@ -220,7 +220,9 @@ uint64_t EngineCore::Flush() {
       LeavePath(*sequence);
     }
   }
-  return blocks + FreeDead();
+  blocks += FreeDead();
+  FitClaims();
+  return blocks;
 }
 
 // What no hit could use any more lies about until it is taken.

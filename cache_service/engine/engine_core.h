@@ -219,8 +219,7 @@ class EngineCore : private BlockingListener {
   void CopyTail(Sequence& sequence, uint32_t tokens);
   void AddEntry(Sequence& sequence, uint32_t group, BlockId block);
   void EmitCopy(uint32_t group, BlockId source, BlockId destination, uint32_t tokens);
-  // Headroom of the worker for `claim`'s sequence (or none).
-  uint64_t Headroom(const WorkerState& worker, const Claim* claim) const;
+  uint64_t Headroom(const WorkerState& worker, uint64_t promised = 0) const;
   uint64_t OpenRoom(const WorkerState& worker) const;
   uint64_t ClaimedBeside(const WorkerState& worker) const;
   uint64_t AvailableToAny() const;
@@ -239,10 +238,13 @@ class EngineCore : private BlockingListener {
   bool IsNeeded(BlockId block) const;
 
   // --- core_claims.cc ---
+  uint64_t BlocksPromised(const BeginOp& op) const;
+  uint64_t ShareOf(const Sequence& member) const;
   uint64_t WantedBy(const Claim& claim) const;
   void UpdateClaim(const std::shared_ptr<Claim>& claim, uint64_t taken);
   void SetClaim(Claim& claim, uint64_t wanted, uint64_t remaining);
   void LeaveClaim(Sequence& sequence);
+  bool GiveUpKept(WorkerSlot worker);
   void FitClaims();
 
   // --- core_commit.cc, core_publish.cc, core_variants.cc ---

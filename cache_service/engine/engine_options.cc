@@ -107,7 +107,7 @@ uint64_t BlocksOfLongestSequence(const EngineOptions& options) {
   uint64_t blocks = 0;
   for (const GroupSpec& group : options.groups) {
     blocks += MostBlocksHeld(group, options.max_sequence_tokens, options.block_tokens,
-                             options.block_tokens);
+                             options.block_tokens, options.window_slack_tokens);
   }
   return blocks;
 }

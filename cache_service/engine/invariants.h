@@ -52,6 +52,7 @@ class InvariantChecker {
   void CheckGroupCounts(const std::vector<std::array<uint64_t, kBlockStates>>& by_group);
   void CheckClaims();
   void CheckOwed();
+  void CheckDebt(const WorkerState& worker, const Claim& claim);
   void CheckProtection();
   void CheckGuards(NodeId node);
   void CheckBlockers();

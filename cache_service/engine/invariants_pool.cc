@@ -29,6 +29,11 @@ void InvariantChecker::CheckBlock(BlockId id) {
        (kind != BlockPool::ListKind::kNone && block.place_worker != block.fence_worker))) {
     Report(1, id, "pool", "is in the wrong list");
   }
+  const bool kept = core_.has_windows_ && BlockPool::IsKept(block);
+  if (core_.has_windows_ &&
+      (block.Has(kKeptFlag) != kept || core_.pool_.kept().contains(id) != kept)) {
+    Report(1, id, "pool", "is wrongly among the kept blocks or not");
+  }
   if (block.node != kNoNode && !block.Has(kVariantFlag) &&
       core_.tree_.BlockOf(block.node, block.group) != id) {
     Report(4, id, "pool", "names a node that does not name it");

@@ -81,11 +81,11 @@ uint32_t LongestWindowHit(std::span<const bool> resident, uint32_t window_tokens
 }
 
 uint64_t MostBlocksHeld(const GroupSpec& group, uint64_t tokens, uint64_t chunk_tokens,
-                        uint32_t block_tokens) {
+                        uint32_t block_tokens, uint32_t slack_tokens) {
   const uint64_t all = DivideUp(tokens, block_tokens);
   if (!group.is_window()) return all;
   // Window and chunk are consecutive tokens; the worst case starts on the last slot of a block.
-  const uint64_t behind = uint64_t{group.window_tokens} - 1;
+  const uint64_t behind = uint64_t{group.window_tokens} - 1 + slack_tokens;
   if (chunk_tokens >= tokens || behind >= tokens - chunk_tokens) return all;
   const uint64_t span = behind + chunk_tokens;
   return span == 0 ? 0 : std::min(all, DivideUp(span - 1, block_tokens) + 1);

@@ -51,7 +51,7 @@ uint32_t LongestWindowHit(std::span<const bool> resident, uint32_t window_tokens
 // Most blocks that a group holds at once for a sequence of `tokens` tokens that enters and commits
 // chunks of at most `chunk_tokens`.
 uint64_t MostBlocksHeld(const GroupSpec& group, uint64_t tokens, uint64_t chunk_tokens,
-                        uint32_t block_tokens);
+                        uint32_t block_tokens, uint32_t slack_tokens = 0);
 
 }  // namespace quire
 

@@ -187,8 +187,9 @@ TEST(PromisesUnderPressure, WhatAClaimLostComesBackBeforeAnybodyTakesIt) {
   EXPECT_EQ(w.Held(kA), 4u);
 }
 
-// Taking a held end out makes the block above it a leaf, which needs its window from now on.
-TEST(PromisesUnderPressure, ClaimsFitWhatIsLeftWhenContentIsTakenOut) {
+// Taking a held end out makes the block above it a leaf, which needs its window from now on; but
+// what is promised is worth more.
+TEST(PromisesUnderPressure, ClaimsOutliveContentThatIsTakenOut) {
   FacadeStory story(PoolOfWindows(4, 9, {0, 6}, 16));
   Worker& w = story.Attach("w");
   Worker& v = story.Attach("v");
@@ -199,11 +200,52 @@ TEST(PromisesUnderPressure, ClaimsFitWhatIsLeftWhenContentIsTakenOut) {
   const Tokens prompt = Text(1, 12);
   EXPECT_EQ(
       story.driver().EvictPrefix({.model_fingerprint = "model", .tokens = prompt}).value_or(0), 2u);
-  EXPECT_EQ(story.driver().Stats().claimed_blocks, 1u);
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 2u);
+  EXPECT_EQ(story.Blocks().free, 2u);
   story.ExpectSound();
-  w.Finish(kA);
   v.Extend(kA, 8);
   EXPECT_EQ(v.Held(kA), 2u);
+}
+
+// The block that leaves the window is in that of the last sealed block, until the next is sealed.
+TEST(PromisesUnderPressure, AClaimInAWindowKeepsNoBlockOfItsOwnFromItself) {
+  FacadeStory story(PoolOfWindows(4, 9, {0, 6}, 24));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 4), {.reserve_tokens = 24});
+  // Six blocks, and in the window group what six and four tokens hold: three.
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 7u);
+  w.Extend(kA, 8);
+  for (uint32_t length = 4; length < 24; ++length) {
+    w.Must(Batch().Advance(kA, length, {7}, std::min(3u, 23 - length)));
+    w.Settle();
+    story.ExpectSound();
+  }
+  EXPECT_EQ(w.Length(kA), 24u);
+}
+
+TEST(PromisesUnderPressure, AClaimCoversTheSlackOfAWindow) {
+  EngineOptions options = PoolOfWindows(2, 12, {2}, 16);
+  options.window_slack_tokens = 4;
+  FacadeStory story(options);
+  Worker& w = story.Attach("w");
+  // Two tokens, one before them and four of slack lie in at most four blocks.
+  w.Prompt(kA, Text(1, 2), {.reserve_tokens = 16});
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 3u);
+}
+
+// What one takes beyond window and chunk it does not take from the promise to its forks.
+TEST(PromisesUnderPressure, AMemberOfAClaimTakesNoMoreThanItsShare) {
+  FacadeStory story(PoolOfWindows(2, 8, {4}, 32));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 2), {.reserve_tokens = 32, .reserve_sequences = 2});
+  // Each: two tokens and three before them, in at most three blocks.
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 5u);
+  EXPECT_FALSE(w.Do(Batch().Extend(kA, 2, 14)).failures.empty());
+  w.Extend(kA, 10);
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 3u);
+  w.Fork(kA, {kB});
+  w.Extend(kB, 6);
+  EXPECT_EQ(w.Held(kB), 3u);
 }
 
 TEST(PromisesUnderPressure, ACopyIsTakenFromItsOwnPromise) {
