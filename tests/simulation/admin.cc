@@ -29,6 +29,10 @@ void Admin::Run() {
     if (!engine->EndWorker(victim.name).ok()) shared_.judge.Violate("cannot end ", victim.name);
     server_.CountOperation();
   }
+  if (random.OneIn(chaos.drain)) {
+    server_.Drain(shared_.judge.now() + random.Below(300));
+    pins_.clear();
+  }
   if (!random.OneIn(chaos.admin)) return;
   server_.CountOperation();
   CheckPins();
@@ -93,11 +97,18 @@ void Admin::CheckPins() {
 void Admin::EvictPrefix() {
   const Prompt prompt = shared_.prompts.Draw();
   std::vector<TokenId> tokens = prompt.text.tokens;
-  tokens.resize(1 + shared_.random.Below(static_cast<uint32_t>(tokens.size())));
+  // Of no token: the whole namespace.
+  tokens.resize(shared_.random.Below(static_cast<uint32_t>(tokens.size()) + 1));
   ++shared_.removals;
   if (!prompt.digests.empty()) return;
+  const uint64_t promised = server_.engine()->Stats().claimed_blocks;
   if (!server_.engine()->EvictPrefix(Select(tokens, prompt.name_space)).ok()) {
     shared_.judge.Violate("a prefix cannot be evicted");
+  }
+  const uint64_t left = server_.engine()->Stats().claimed_blocks;
+  if (left < promised) {
+    shared_.judge.Violate("of ", promised, " promised blocks an evicted prefix leaves ", left,
+                          " (P10)");
   }
 }
 

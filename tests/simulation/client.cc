@@ -109,12 +109,20 @@ void Client::OnAttached(const Reply& reply) {
   lease_ = reply.attach.lease;
   lease_number_ = reply.attach.lease_number;
   memory_ = reply.memory;
+  if (shared_.plan.engine.memory == PoolMemoryKind::kWorker) memory_ = OwnMemory();
   device_.Open(memory_, lease_number_, plan_.map_memory);
   last_sent_ = applied_ = completed_ = reported_ = 0;
   renewed_at_ = called_at_ = reply.sent_at;
   renewal_until_ = 0;
   state_ = plan_.map_memory ? State::kMapping : State::kAttached;
   Trace("attached, lease ", lease_number_, ", epoch ", memory_->epoch());
+}
+
+// Of the process and its lease alone.
+std::shared_ptr<PoolMemory> Client::OwnMemory() const {
+  EngineOptions options = shared_.plan.engine;
+  options.epoch = memory_->epoch();
+  return std::make_shared<PoolMemory>(options, shared_.plan.ranks);
 }
 
 void Client::MapNext() {

@@ -80,6 +80,7 @@ class Client {
   // --- client.cc: leases and messages ---
   void SendAttach();
   void OnAttached(const Reply& reply);
+  std::shared_ptr<PoolMemory> OwnMemory() const;
   void MapNext();
   void UnmapNext();
   void Work();
@@ -121,6 +122,7 @@ class Client {
   void ApplyAnswers();
   void Apply(const StepUnderWay& step);
   void ApplyOps(const StepUnderWay& step);
+  void OnNotice(const SequenceNotice& notice);
   void ApplyBegin(const SentOp& op, const StepUnderWay& step);
   void ApplyAdvance(const SentOp& op, StepNumber step);
   void ApplyFork(const SentOp& op, const StepUnderWay& step);

@@ -47,8 +47,7 @@ void Client::Apply(const StepUnderWay& step) {
         answer.failures.size(), " failures, ", answer.copies.size(), " copies");
   new_children_.clear();
   ApplyOps(step);
-  if (!answer.notices.empty())
-    Violate("a notice of bad content: ", answer.notices[0].error.message);
+  for (const SequenceNotice& notice : answer.notices) OnNotice(notice);
   for (const TableRun& run : answer.runs) ApplyRun(run, answer);
   if (!new_children_.empty()) Violate("the answer lacks runs of a fork's child");
   SettleTables();
@@ -73,6 +72,12 @@ void Client::ApplyOps(const StepUnderWay& step) {
       OnSuccess(op, step);
     }
   }
+}
+
+// Content that was taken for bad has to be computed again.
+void Client::OnNotice(const SequenceNotice& notice) {
+  if (shared_.plan.misread == 0) Violate("a notice of bad content: ", notice.error.message);
+  if (Sequence* sequence = Find(notice.sequence); sequence != nullptr) sequence->doomed = true;
 }
 
 // --- Success ---
@@ -236,15 +241,12 @@ void Client::CheckReason(const SentOp& op, StepNumber step, const OperationFailu
           ") fails: ", failure.error.message);
 }
 
-// Growth inside a claim cannot fail (P10). What was cut back and what waits for other workers'
-// completion is not held against it.
+// Growth inside a claim cannot fail (P10): in a window group, what window and one chunk hold at
+// once. What was cut back and what waits for other workers' completion is not held against it.
 void Client::CheckClaim(const SentOp& op, const OperationFailure& failure) {
   const Sequence& sequence = *op.sequence;
   if (sequence.claim == nullptr || sequence.claim->cut || !Exists(sequence)) return;
   if (failure.error.Detail("fenced") != "0") return;
-  const auto full = [](const GroupSpec& group) { return !group.is_window(); };
-  const std::vector<GroupSpec>& groups = shared_.plan.engine.groups;
-  if (!std::all_of(groups.begin(), groups.end(), full)) return;
   uint32_t slots = 0;
   if (op.kind == OpKind::kExtend) slots = op.amount;
   if (op.kind == OpKind::kAdvance) {
@@ -252,6 +254,11 @@ void Client::CheckClaim(const SentOp& op, const OperationFailure& failure) {
     slots += failure.part == AdvancePart::kAhead ? op.ahead : op.amount;
   }
   if (slots == 0 || slots > sequence.claim->reserve_tokens) return;
+  const auto full = [](const GroupSpec& group) { return !group.is_window(); };
+  const std::vector<GroupSpec>& groups = shared_.plan.engine.groups;
+  const uint32_t end = std::max(slots, sequence.answered.reserved);
+  const bool one_chunk = end <= sequence.answered.committed + sequence.claim->chunk;
+  if (!one_chunk && !std::all_of(groups.begin(), groups.end(), full)) return;
   Violate("sequence ", sequence.handle, " may not grow to ", slots, " slots inside its claim of ",
           sequence.claim->reserve_tokens, " (P10): ", failure.error.message);
 }

@@ -54,7 +54,7 @@ void Client::AddBegin() {
   if (random_.OneIn(shared_.plan.claims)) {
     begin.reserve_tokens = random_.Between(length, shared_.plan.engine.max_sequence_tokens);
     begin.reserve_sequences = random_.Below(4);
-    sequence->claim = std::make_shared<ClaimNote>(ClaimNote{begin.reserve_tokens});
+    sequence->claim = std::make_shared<ClaimNote>(ClaimNote{begin.reserve_tokens, length});
     sequence->target = std::max(sequence->target, begin.reserve_tokens);
   }
   const std::optional<uint32_t> allocate = begin.allocate_tokens;

@@ -12,6 +12,7 @@
 #include "cache_service/engine/engine_options.h"
 #include "cache_service/engine/step.h"
 #include "tests/simulation/content.h"
+#include "tests/simulation/random.h"
 
 namespace quire::simulation {
 
@@ -71,8 +72,15 @@ class PoolMemory final : public EngineObserver, public MappingEvidence, public B
   bool IsGone(uint64_t lease_number) override { return !mapped_.contains(lease_number); }
 
   // --- The server reads whole blocks ---
+  // Wrongly one in so many times.
+  void Misread(uint32_t one_in, Random* random) {
+    misread_ = one_in;
+    random_ = random;
+  }
+
   Checksum ChecksumOf(BlockId block, uint32_t /*group*/) override {
     Checksum sum;
+    if (misread_ > 0 && random_->OneIn(misread_)) sum.low = 1;
     for (uint32_t rank = 0; rank < ranks(); ++rank) {
       for (uint32_t i = 0; i < block_tokens_; ++i) {
         sum.low = Mix(sum.low + At(rank, block, i).content);
@@ -86,6 +94,8 @@ class PoolMemory final : public EngineObserver, public MappingEvidence, public B
   const uint32_t block_tokens_;
   std::vector<std::vector<Slot>> ranks_;
   bool unlinked_ = false;
+  uint32_t misread_ = 0;
+  Random* random_ = nullptr;
   std::set<uint64_t> revoked_;
   std::map<uint64_t, uint32_t> mapped_;
 };

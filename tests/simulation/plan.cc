@@ -11,6 +11,13 @@ namespace {
 using std::chrono::milliseconds;
 
 std::vector<GroupSpec> DrawGroups(Random& random) {
+  // In any order, of any windows.
+  if (random.OneIn(5)) {
+    std::vector<GroupSpec> groups(random.Between(2, 5));
+    for (GroupSpec& group : groups)
+      group.window_tokens = random.OneIn(3) ? 0 : random.Between(1, 90);
+    return groups;
+  }
   const auto window = [&] { return random.Between(2, 24); };
   switch (random.Below(10)) {
     case 0:
@@ -39,13 +46,17 @@ uint64_t BlocksOfLongest(const EngineOptions& options) {
 
 EngineOptions DrawEngine(Random& random, const Plan& plan) {
   EngineOptions options;
-  options.block_tokens = 2u << random.Below(3);
+  // Now and then the largest, of which a sequence has few.
+  const bool large = random.OneIn(50);
+  options.block_tokens = large ? 16u << random.Below(5) : 2u << random.Below(3);
   options.groups = DrawGroups(random);
-  options.max_sequence_tokens = random.Between(24, 80);
+  options.max_sequence_tokens = large ? 3 * options.block_tokens : random.Between(24, 80);
+  options.window_slack_tokens = random.OneIn(4) ? random.Between(1, 8) : 0;
   // From pressure all the time to hardly any.
   const uint64_t longest = BlocksOfLongest(options);
   options.block_count = static_cast<uint32_t>(longest + random.Below(8) * longest / 2 + 2);
-  options.window_slack_tokens = random.OneIn(4) ? random.Between(1, 8) : 0;
+  if (random.OneIn(8))
+    options.block_count = static_cast<uint32_t>(BlocksOfLongestSequence(options));
   options.watermark = random.OneIn(5) ? 0.1 : 0.0;
   options.max_steps_in_flight = random.OneIn(3) ? random.Between(1, 4) : 8;
   options.default_lease = milliseconds(plan.lease);
@@ -74,6 +85,16 @@ WorkerPlan DrawWorker(Random& random, const Plan& plan, uint32_t index) {
   return worker;
 }
 
+// It belongs to one worker, and the server reads none of it.
+void GiveWorkerItsMemory(Plan& plan) {
+  plan.engine.memory = PoolMemoryKind::kWorker;
+  plan.workers.resize(1);
+  plan.workers[0].map_memory = true;
+  plan.content_checks = false;
+  plan.misread = 0;
+  plan.engine.content_sample = 0;
+}
+
 }  // namespace
 
 Plan DrawPlan(uint64_t seed) {
@@ -82,15 +103,16 @@ Plan DrawPlan(uint64_t seed) {
   plan.seed = seed;
   plan.ranks = random.OneIn(4) ? 2 : 1;
   plan.content_checks = random.OneIn(3);
+  plan.misread = plan.content_checks && random.OneIn(3) ? random.Between(5, 200) : 0;
   plan.lease = random.Between(150, 400);
   plan.lease_margin = plan.lease / 5;
   plan.families = random.Between(1, 5);
   plan.name_spaces = random.OneIn(3) ? random.Between(2, 4) : 1;
   plan.claims = random.OneIn(3) ? random.Between(1, 6) : 0;
   plan.engine = DrawEngine(random, plan);
-  for (uint32_t i = random.Between(1, 4); i > 0; --i) {
-    plan.workers.push_back(DrawWorker(random, plan, i));
-  }
+  const uint32_t workers = random.OneIn(16) ? random.Between(5, 12) : random.Between(1, 4);
+  for (uint32_t i = workers; i > 0; --i) plan.workers.push_back(DrawWorker(random, plan, i));
+  if (random.OneIn(12)) GiveWorkerItsMemory(plan);
   const bool calm = random.OneIn(5);
   plan.network.longest_delay = random.Between(1, 8);
   plan.network.lost = calm ? 0 : random.Between(10, 100);
@@ -101,6 +123,7 @@ Plan DrawPlan(uint64_t seed) {
   plan.chaos.leave = random.Between(500, 2'000);
   plan.chaos.server_pause = calm ? 0 : random.Between(200, 2'000);
   plan.chaos.server_restart = random.OneIn(3) ? random.Between(300, 2'000) : 0;
+  plan.chaos.drain = random.OneIn(4) ? random.Between(300, 3'000) : 0;
   plan.chaos.admin = random.Between(5, 50);
   plan.chaos.end_worker = random.Between(300, 3'000);
   plan.chaos.flush = random.Between(200, 3'000);
@@ -109,9 +132,11 @@ Plan DrawPlan(uint64_t seed) {
 }
 
 std::string Describe(const Plan& plan) {
-  std::string text = absl::StrCat("pool of ", plan.engine.block_count, " blocks of ",
-                                  plan.engine.block_tokens, " tokens, sequences up to ",
-                                  plan.engine.max_sequence_tokens, " tokens, windows");
+  const bool own = plan.engine.memory == PoolMemoryKind::kWorker;
+  std::string text =
+      absl::StrCat(own ? "worker memory, " : "", "pool of ", plan.engine.block_count, " blocks of ",
+                   plan.engine.block_tokens, " tokens, sequences up to ",
+                   plan.engine.max_sequence_tokens, " tokens, windows");
   for (const GroupSpec& group : plan.engine.groups)
     absl::StrAppend(&text, " ", group.window_tokens);
   absl::StrAppend(&text, " (slack ", plan.engine.window_slack_tokens, "), ", plan.ranks,

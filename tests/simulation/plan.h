@@ -49,6 +49,8 @@ struct ChaosPlan {
   uint32_t leave = 0;
   uint32_t server_pause = 0;
   uint32_t server_restart = 0;
+  // Then a restart follows.
+  uint32_t drain = 0;
   uint32_t admin = 0;
   uint32_t end_worker = 0;
   uint32_t flush = 0;
@@ -62,6 +64,8 @@ struct Plan {
   EngineOptions engine;
   // With a reader of block contents: checksums of public blocks.
   bool content_checks = false;
+  // That reads wrongly one in so many times: what is right is taken for bad.
+  uint32_t misread = 0;
   std::vector<WorkerPlan> workers;
   NetworkPlan network;
   ChaosPlan chaos;

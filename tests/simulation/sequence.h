@@ -28,6 +28,8 @@ struct UnknownLaunch {
 // Promise of growth that cannot fail, common to a begin and its forks.
 struct ClaimNote {
   uint32_t reserve_tokens = 0;
+  // Most tokens that may be entered and not committed: the prompt.
+  uint32_t chunk = 0;
   // One of its sequences was truncated: what others still hold of that does not come back.
   bool cut = false;
 };

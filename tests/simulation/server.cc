@@ -1,5 +1,6 @@
 #include "tests/simulation/server.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,7 @@ void Server::Start() {
   EngineOptions options = plan_.engine;
   options.epoch = ++epoch_;
   memory_ = std::make_shared<PoolMemory>(options, plan_.ranks);
+  memory_->Misread(plan_.misread, &shared_.random);
   const EngineSeams seams{memory_.get(), memory_.get(),
                           plan_.content_checks ? memory_.get() : nullptr};
   auto created = CacheEngine::Create(options, clock_, seams);
@@ -53,6 +55,8 @@ void Server::Start() {
   }
   engine_ = *std::move(created);
   served_.clear();
+  ends_at_ = ~Tick{0};
+  mismatches_ = 0;
   next_maintenance_ = clock_.Now();
   judge_.Trace("server starts, epoch ", epoch_);
 }
@@ -70,7 +74,14 @@ void Server::Kill(Tick now, Tick restart) {
   network_.ServerGone(now);
 }
 
+void Server::Drain(Tick until) {
+  judge_.Trace("server drains until ", until);
+  engine_->StartDraining();
+  ends_at_ = std::min(ends_at_, until);
+}
+
 void Server::Run(Tick now) {
+  if (engine_ != nullptr && now >= ends_at_) Kill(now, now + shared_.random.Below(40));
   if (engine_ == nullptr) {
     // Nobody listens.
     while (network_.NextRequest(now) != nullptr) {
@@ -84,7 +95,16 @@ void Server::Run(Tick now) {
   }
   if (engine_ != nullptr && clock_.Now() >= next_maintenance_) {
     next_maintenance_ = engine_->RunMaintenance();
+    NoteRemovals();
   }
+}
+
+// Content that was taken for bad is gone.
+void Server::NoteRemovals() {
+  if (plan_.misread == 0) return;
+  const uint64_t mismatches = engine_->Stats().counters.content_mismatches;
+  if (mismatches != mismatches_) ++shared_.removals;
+  mismatches_ = mismatches;
 }
 
 void Server::Handle(const Request& request, Tick now) {
@@ -257,7 +277,9 @@ void Server::EndStream(StreamId stream) {
 
 void Server::Audit() {
   const AuditReport report = engine_->Audit(plan_.content_checks);
+  NoteRemovals();
   for (const AuditFinding& finding : report.findings) {
+    if (finding.rule == 0 && plan_.misread > 0) continue;
     judge_.Violate("audit: rule ", finding.rule, ", block ",
                    finding.block ? std::to_string(Index(*finding.block)) : "none", ", ",
                    finding.owner, ": ", finding.message);

@@ -28,6 +28,11 @@ class Server {
   void Pause(Tick until);
   // The process ends; another one, with a new epoch and new memory, starts at `restart`.
   void Kill(Tick now, Tick restart);
+  // Admits nothing new and ends soon.
+  void Drain(Tick until);
+
+  // It goes on as it is.
+  void StayUp() { ends_at_ = ~Tick{0}; }
 
   // Null while no server runs.
   CacheEngine* engine() { return engine_.get(); }
@@ -53,6 +58,7 @@ class Server {
   };
 
   void Start();
+  void NoteRemovals();
   void Handle(const Request& request, Tick now);
   void Attach(const Request& request, Reply& reply);
   void Step(const Request& request, Reply& reply);
@@ -75,6 +81,9 @@ class Server {
   std::map<LeaseId, Served> served_;
   Tick paused_until_ = 0;
   Tick restart_at_ = 0;
+  // Of a server that drains.
+  Tick ends_at_ = ~Tick{0};
+  uint64_t mismatches_ = 0;
   TimePoint next_maintenance_{};
   uint64_t operations_ = 0;
 };
