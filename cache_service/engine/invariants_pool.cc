@@ -34,6 +34,9 @@ void InvariantChecker::CheckBlock(BlockId id) {
       (block.Has(kKeptFlag) != kept || core_.pool_.kept().contains(id) != kept)) {
     Report(1, id, "pool", "is wrongly among the kept blocks or not");
   }
+  if (block.Has(kDeadFlag) && (block.node != kNoNode || uses.tables + uses.holds > 0)) {
+    Report(4, id, "pool", "is dead and in use");
+  }
   if (block.node != kNoNode && !block.Has(kVariantFlag) &&
       core_.tree_.BlockOf(block.node, block.group) != id) {
     Report(4, id, "pool", "names a node that does not name it");
@@ -51,10 +54,12 @@ void InvariantChecker::CheckCounts() {
   std::vector<std::array<uint64_t, kBlockStates>> by_group(core_.groups());
   uint64_t free = 0;
   uint64_t evictable = 0;
+  uint64_t dead = 0;
   for (uint32_t index = 0; index < pool.size(); ++index) {
     const Block& block = pool.Get(BlockId{index});
     ++states[static_cast<size_t>(block.state)];
     if (block.state != BlockState::kFree) ++by_group[block.group][static_cast<size_t>(block.state)];
+    dead += block.Has(kDeadFlag);
     const auto kind = BlockPool::KindOf(block);
     if (block.fence_worker != kNoWorker) continue;
     free += kind == BlockPool::ListKind::kFree;
@@ -66,6 +71,9 @@ void InvariantChecker::CheckCounts() {
              absl::StrCat("state ", state, " counts ", pool.CountIn(static_cast<BlockState>(state)),
                           ", has ", states[state]));
     }
+  }
+  if (dead != pool.dead()) {
+    Report(2, std::nullopt, "pool", absl::StrCat("dead counts ", pool.dead(), ", has ", dead));
   }
   CheckGroupCounts(by_group);
   if (free != pool.OpenFree() || evictable != pool.OpenEvictable()) {
