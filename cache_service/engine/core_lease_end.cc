@@ -82,9 +82,7 @@ void EngineCore::DropPending(WorkerState& worker, std::vector<BlockId>& written)
     }
     TakeOut(entry->block);
     tree_.SetBlock(node, group, kNoBlock);
-    bool empty = true;
-    for (uint32_t g = 0; g < groups(); ++g) empty = empty && tree_.BlockOf(node, g) == kNoBlock;
-    if (empty) RemoveNode(node);
+    if (HasNoneOfItsOwn(node)) RemoveNode(node);
   }
   for (const BlockId block : worker.unreported_releases) written.push_back(block);
 }

@@ -24,7 +24,19 @@ void EngineCore::EvictBlock(BlockId block) {
   pool_.LeaveNode(block);
   tree_.SetBlock(record.node, record.group, kNoBlock);
   const bool leaf = tree_.Get(record.node).leaf();
-  if (!IsWindow(record.group) || (only_windows_ && leaf)) RemoveNode(record.node);
+  if (!IsWindow(record.group) || (only_windows_ && leaf)) {
+    RemoveNode(record.node);
+  } else if (HasNoneOfItsOwn(record.node)) {
+    // Nobody will publish it, but what hangs below it.
+    tree_.SetOwner(record.node, kNoWorker, tree_.Get(record.node).sealer);
+  }
+}
+
+bool EngineCore::HasNoneOfItsOwn(NodeId node) const {
+  for (uint32_t group = 0; group < groups(); ++group) {
+    if (tree_.BlockOf(node, group) != kNoBlock) return false;
+  }
+  return true;
 }
 
 // A childless node lost a block that every hit on it needs: its other blocks are dead.

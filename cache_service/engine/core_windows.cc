@@ -82,11 +82,7 @@ void EngineCore::AddFirmChildren(NodeId node, uint32_t delta) {
 }
 
 bool EngineCore::HasBlocks(NodeId node) const {
-  if (tree_.Get(node).Has(kVariantsFlag)) return true;
-  for (uint32_t group = 0; group < groups(); ++group) {
-    if (tree_.BlockOf(node, group) != kNoBlock) return true;
-  }
-  return false;
+  return tree_.Get(node).Has(kVariantsFlag) || !HasNoneOfItsOwn(node);
 }
 
 // A node that only a sequence keeps is no hit and needs no window.

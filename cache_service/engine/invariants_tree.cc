@@ -34,6 +34,9 @@ void InvariantChecker::CheckTree() {
         Report(4, block, "tree", "pending does not agree with the node");
       }
     }
+    if (record.owner != kNoWorker && core_.HasNoneOfItsOwn(node)) {
+      Report(4, std::nullopt, "tree", absl::StrCat("node ", node, " is pending without a block"));
+    }
     for (const NodeVariant& variant : tree.Variants(node)) {
       for (const BlockId block : variant.blocks) {
         if (block == kNoBlock) continue;

@@ -217,5 +217,18 @@ TEST(Windows, P5_ATakenOverWindowBlockWaitsForItsOwnStep) {
   EXPECT_EQ(story.Peek(Text(1, 3)), 2u);
 }
 
+// Where no group sees everything, a block may go before its step is complete and others stay below.
+TEST(Windows, P5_WhatIsPublicIsFoundBehindABlockThatWentBefore) {
+  FacadeStory story(PoolOfWindows(2, 4, {4}, 8));
+  Worker& w = story.Attach("w");
+  w.Must(Batch().Begin(kA, Text(1, 8)));
+  w.Must(Batch().Commit(kA, 8, 8));
+  ASSERT_EQ(Left(w, kA), 2u);
+  // Takes the two blocks that left the window.
+  w.Must(Batch().Begin(kB, Text(2, 4)));
+  w.Settle();
+  EXPECT_EQ(story.Peek(Join(Text(1, 8), Text(3, 1))), 8u);
+}
+
 }  // namespace
 }  // namespace quire::testing

@@ -210,10 +210,7 @@ void Client::AddFinish(const SequencePtr& sequence) {
 
 // Content of steps that this request reports complete, held by a sequence that keeps it.
 void Client::AddProbe(Request& request) {
-  const auto full = [](const GroupSpec& group) { return !group.is_window(); };
-  const std::vector<GroupSpec>& groups = shared_.plan.engine.groups;
-  if (!plan_.map_memory || !std::all_of(groups.begin(), groups.end(), full)) return;
-  if (sequences_.empty()) return;
+  if (!plan_.map_memory || sequences_.empty()) return;
   Sequence& sequence = *sequences_[random_.Below(static_cast<uint32_t>(sequences_.size()))];
   if (!sequence.begun || sequence.ending || sequence.adrift || sequence.has_image) return;
   if (sequence.truncates_unanswered > 0) return;

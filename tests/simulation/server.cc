@@ -237,11 +237,26 @@ void Server::CheckRepeat(const Served& served, const StepResult& answer) {
   }
 }
 
+// What a hit of so many tokens needs.
+bool Server::HoldsWindowBehind(const SequenceView& holder, size_t tokens) const {
+  const uint32_t block_tokens = plan_.engine.block_tokens;
+  for (size_t group = 0; group < holder.groups.size(); ++group) {
+    const std::vector<BlockId>& blocks = holder.groups[group].blocks;
+    const uint32_t first = FirstNeededBlock(plan_.engine.groups[group].window_tokens,
+                                            static_cast<uint32_t>(tokens), block_tokens);
+    for (size_t i = first; i < tokens / block_tokens; ++i) {
+      if (i >= blocks.size() || blocks[i] == kNoBlock) return false;
+    }
+  }
+  return true;
+}
+
 // The answer to a completion report means that what the step sealed is public (P5).
 void Server::Probe(const Request& request, const Served& served) {
   const PublicProbe& probe = *request.probe;
   if (probe.removals != shared_.removals) return;
-  if (!engine_->GetSequence(served.worker, probe.holder).ok()) return;
+  const auto holder = engine_->GetSequence(served.worker, probe.holder);
+  if (!holder.ok() || !HoldsWindowBehind(*holder, probe.tokens.size())) return;
   PrefixSelector prefix;
   prefix.namespace_parts = NameSpaceParts(probe.name_space);
   std::vector<TokenId> tokens = probe.tokens;

@@ -66,6 +66,7 @@ class Server {
   void TraceAnswer(const absl::StatusOr<std::shared_ptr<const StepResult>>& answer);
   void Accepted(const Request& request, Reply& reply);
   void CheckRepeat(const Served& served, const StepResult& answer);
+  bool HoldsWindowBehind(const SequenceView& holder, size_t tokens) const;
   void Probe(const Request& request, const Served& served);
   void AddTables(const Request& request, const Served& served, Reply& reply);
   void EndStream(StreamId stream);
