@@ -42,7 +42,11 @@ void EngineCore::EndLease(WorkerState& worker) {
   const WorkerSlot slot = worker.slot;
   pool_.RemoveWorker(slot);
   workers_[slot].reset();
-  if (options_.memory == PoolMemoryKind::kWorker) Flush();
+  if (options_.memory == PoolMemoryKind::kWorker) {
+    // Its memory is gone: nothing is left that a pin could keep.
+    while (!pins_.empty()) EndPin(pins_.begin());
+    Flush();
+  }
   CheckQuarantines();
   FitClaims();
 }

@@ -23,13 +23,28 @@ void EngineCore::EvictBlock(BlockId block) {
   ForgetChecksum(block);
   pool_.LeaveNode(block);
   tree_.SetBlock(record.node, record.group, kNoBlock);
-  const bool leaf = tree_.Get(record.node).leaf();
-  if (!IsWindow(record.group) || (only_windows_ && leaf)) {
+  if (StoodFor(record.node, record.group)) {
     RemoveNode(record.node);
   } else if (HasNoneOfItsOwn(record.node)) {
     // Nobody will publish it, but what hangs below it.
     tree_.SetOwner(record.node, kNoWorker, tree_.Get(record.node).sealer);
   }
+}
+
+// True if without its block of the group, which it has lost, the node is no use. Where no group
+// sees everything, this is so at an end of which nobody holds another block; a window of one token
+// needs nothing before it.
+bool EngineCore::StoodFor(NodeId node, uint32_t group) const {
+  if (!IsWindow(group)) return true;
+  if (!only_windows_ || !tree_.Get(node).leaf()) return false;
+  if (HasNoneOfItsOwn(node)) return true;
+  if (options_.groups[group].window_tokens == 1) return false;
+  for (uint32_t other = 0; other < groups(); ++other) {
+    const BlockId block = tree_.BlockOf(node, other);
+    if (block == kNoBlock) continue;
+    if (pool_.Get(block).table_refs > 0 || pool_.Get(block).holds > 0) return false;
+  }
+  return true;
 }
 
 bool EngineCore::HasNoneOfItsOwn(NodeId node) const {

@@ -334,6 +334,7 @@ class EngineCore : private BlockingListener {
   // Takes a block out of the tree; it is free once nobody holds it.
   void TakeOut(BlockId block);
   void EvictBlock(BlockId block);
+  bool StoodFor(NodeId node, uint32_t group) const;
   bool HasNoneOfItsOwn(NodeId node) const;
   // Removes a childless node of which a block that every hit needs is gone.
   void RemoveNode(NodeId node);

@@ -104,17 +104,22 @@ void InvariantChecker::CheckEvictable(WorkerSlot worker) {
   }
 }
 
-// The block that stands for the node; where no group sees everything, any of them takes it away.
+// The block that stands for the node. Where no group sees everything, any takes it away unless
+// another is held, or a window of one token, which needs none, leaves the others.
 bool InvariantChecker::MayTake(NodeId node, WorkerSlot worker) const {
-  const auto available = [&](uint32_t group) {
-    const BlockId block = core_.tree_.BlockOf(node, group);
-    return block != kNoBlock && core_.pool_.AvailableTo(block, worker);
-  };
-  if (!core_.only_windows_) return available(core_.full_group_);
+  bool any = false;
+  bool all = true;
+  bool held = false;
   for (uint32_t group = 0; group < core_.groups(); ++group) {
-    if (available(group)) return true;
+    const BlockId block = core_.tree_.BlockOf(node, group);
+    if (block == kNoBlock || (!core_.only_windows_ && group != core_.full_group_)) continue;
+    const Block& record = core_.pool_.Get(block);
+    const bool available = core_.pool_.AvailableTo(block, worker);
+    any = any || (available && core_.options_.groups[group].window_tokens != 1);
+    all = all && available;
+    held = held || record.table_refs > 0 || record.holds > 0;
   }
-  return false;
+  return (any && !held) || (all && core_.HasBlocks(node));
 }
 
 void InvariantChecker::CheckWindowBehind(NodeId leaf, WorkerSlot worker) {

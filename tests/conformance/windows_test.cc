@@ -184,6 +184,9 @@ TEST(Windows, P11_NothingOfAWorkersOwnMemoryOutlivesIt) {
   FacadeStory story(options);
   Worker& w = story.Attach("w");
   LeaveADeadBlock(story, w);
+  const Tokens prompt = Text(1, 2);
+  EXPECT_TRUE(
+      story.engine().PinPrefix({.tokens = prompt}, "operator", std::chrono::minutes(1)).ok());
   EXPECT_TRUE(story.engine().EndWorker("w").ok());
   story.Forget(w);
   EXPECT_EQ(story.Blocks().free, 5u);

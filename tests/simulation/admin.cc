@@ -69,6 +69,10 @@ void Admin::Unpin() {
   if (pins_.empty()) return;
   const Pinned pin = pins_.back();
   pins_.pop_back();
+  if (shared_.plan.engine.memory == PoolMemoryKind::kWorker) {
+    server_.engine()->UnpinPrefix(pin.id).IgnoreError();
+    return;
+  }
   const bool lives =
       pin.epoch == server_.engine()->options().epoch && shared_.judge.now() < pin.until;
   if (server_.engine()->UnpinPrefix(pin.id).ok() != lives) {
@@ -80,6 +84,8 @@ void Admin::Unpin() {
 // Until its deadline a pinned prefix is found.
 void Admin::CheckPins() {
   const Epoch epoch = server_.engine()->options().epoch;
+  // One ends with the memory of a worker.
+  if (shared_.plan.engine.memory == PoolMemoryKind::kWorker) return;
   std::erase_if(pins_, [&](const Pinned& pin) {
     return pin.epoch != epoch || shared_.judge.now() >= pin.until;
   });

@@ -30,7 +30,9 @@ void NaiveEngine::EndWorker(int worker) {
     return !entry.second.is_public && entry.second.worker == worker;
   });
   unreported_.erase(worker);
-  if (options_.memory == PoolMemoryKind::kWorker) Flush();
+  if (options_.memory != PoolMemoryKind::kWorker) return;
+  pool_.pins.clear();
+  Flush();
 }
 
 BlockStateCounts NaiveEngine::Counts() {
