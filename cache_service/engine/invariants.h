@@ -57,6 +57,7 @@ class InvariantChecker {
   void CheckGuards(NodeId node);
   void CheckBlockers();
   void CheckEvictable(WorkerSlot worker);
+  bool HasStandIn(NodeId node) const;
   bool MayTake(NodeId node, WorkerSlot worker) const;
   void CheckWindowBehind(NodeId leaf, WorkerSlot worker);
 

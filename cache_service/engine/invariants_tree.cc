@@ -95,13 +95,19 @@ void InvariantChecker::CheckEvictable(WorkerSlot worker) {
     if (!core_.only_windows_ && takeable && left[node] > 0) {
       Report(2, block, "tree", "counts as evictable, but what hangs below it cannot go");
     }
-    const bool empty = core_.only_windows_ && !core_.HasBlocks(node);
-    const bool kept = tree.Get(node).has_variants || core_.standing_.contains(node);
-    if (left[node] == 0 && !kept && (takeable || empty)) continue;
+    const bool bare = HasStandIn(node) ? false : takeable || !core_.HasBlocks(node);
+    if (left[node] == 0 && bare && !core_.standing_.contains(node)) continue;
     ++left[tree.Get(node).parent];
-    const bool bare = core_.only_windows_ && (takeable || empty) && !tree.Get(node).has_variants;
     if (left[node] == 0 && !bare) CheckWindowBehind(node, worker);
   }
+}
+
+// Blocks of another worker that stand for the content when the node's own go.
+bool InvariantChecker::HasStandIn(NodeId node) const {
+  const std::vector<NodeVariant>& variants = core_.tree_.Variants(node);
+  return std::any_of(variants.begin(), variants.end(), [&](const NodeVariant& variant) {
+    return core_.only_windows_ || variant.blocks[core_.full_group_] != kNoBlock;
+  });
 }
 
 // The block that stands for the node. Where no group sees everything, any takes it away unless
@@ -114,7 +120,11 @@ bool InvariantChecker::MayTake(NodeId node, WorkerSlot worker) const {
     const BlockId block = core_.tree_.BlockOf(node, group);
     if (block == kNoBlock || (!core_.only_windows_ && group != core_.full_group_)) continue;
     const Block& record = core_.pool_.Get(block);
-    const bool available = core_.pool_.AvailableTo(block, worker);
+    // What only leaves below guard comes free with them.
+    const bool fits = record.fence_worker == kNoWorker || record.fence_worker == worker;
+    const bool available = core_.only_windows_ && core_.pool_.kept().contains(block)
+                               ? fits
+                               : core_.pool_.AvailableTo(block, worker);
     any = any || (available && core_.options_.groups[group].window_tokens != 1);
     all = all && available;
     held = held || record.table_refs > 0 || record.holds > 0;

@@ -155,6 +155,7 @@ SequencePtr Client::MakeChild(const Sequence& parent, uint32_t shared) {
   child->launched = shared;
   child->usable = true;
   child->claim = parent.claim;
+  child->cut = parent.cut;
   child->has_image = parent.has_image;
   child->removals_at_begin = parent.removals_at_begin;
   child->sent.Begin(making_->number, shared, shared, shared);
@@ -192,6 +193,7 @@ void Client::AddTruncate(const SequencePtr& sequence) {
     sequence->old_launched = sequence->launched;
   }
   if (sequence->claim != nullptr) sequence->claim->cut = true;
+  sequence->cut = true;
   Add(OpKind::kTruncate, sequence, TruncateOp{sequence->handle, sent.length, length}).amount =
       length;
   sent.Truncate(making_->number, length);
@@ -210,10 +212,14 @@ void Client::AddFinish(const SequencePtr& sequence) {
 
 // Content of steps that this request reports complete, held by a sequence that keeps it.
 void Client::AddProbe(Request& request) {
+  const auto full = [](const GroupSpec& group) { return !group.is_window(); };
+  const std::vector<GroupSpec>& groups = shared_.plan.engine.groups;
   if (!plan_.map_memory || sequences_.empty()) return;
   Sequence& sequence = *sequences_[random_.Below(static_cast<uint32_t>(sequences_.size()))];
   if (!sequence.begun || sequence.ending || sequence.adrift || sequence.has_image) return;
   if (sequence.truncates_unanswered > 0) return;
+  // What came back into a window may be of a later step.
+  if (sequence.cut && !std::all_of(groups.begin(), groups.end(), full)) return;
   const StepNumber completed =
       plan_.wire == Wire::kLockStep ? request.step - 1 : request.completed_step;
   uint32_t complete = 0;

@@ -66,6 +66,8 @@ struct Sequence {
   // To be finished as soon as possible; and a finish is sent.
   bool doomed = false;
   bool ending = false;
+  // It was truncated, or forked from such a one: its tables may have got blocks back.
+  bool cut = false;
   // A truncate or fork that cut its text failed: the device has nothing more to do for it.
   bool adrift = false;
 
