@@ -61,8 +61,11 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
     // Beyond window and chunk it takes nothing from the promise to its forks.
     const uint64_t promised =
         inside ? std::min({needed, copies + ShareOf(sequence), sequence.claim->remaining}) : 0;
-    const Sequence* waiter = promised == needed ? nullptr : OldestWaiter(sequence.serial);
-    if (waiter != nullptr || needed > Headroom(*worker_, promised)) {
+    const bool claimed = promised == needed;
+    const Sequence* waiter = claimed ? nullptr : OldestWaiter(sequence.serial);
+    // The rest of its claim may wait for fences of others.
+    if (waiter != nullptr ||
+        needed > Headroom(*worker_, claimed ? sequence.claim->remaining : promised)) {
       ++counters_.shortages;
       if (wait) AddWaiter(sequence);
       return ShortageError({.needed = needed,

@@ -10,24 +10,47 @@ namespace quire {
 
 // --- Truncate ---
 
-// A shorter sequence needs the blocks in the window behind its new length; those that left the
-// table may still be in the tree.
-Error EngineCore::CheckWindow(const Sequence& sequence, uint32_t length) {
-  const auto missing_at = [&](uint32_t group, uint32_t index) {
-    if (index >= sequence.window_start[group]) return false;
-    NodeId node = sequence.publishes ? sequence.node : kNoNode;
-    for (uint32_t depth = sequence.sealed; node != kNoNode && depth > index + 1; --depth) {
-      node = tree_.Get(node).parent;
+// The tree's block for an entry that has left the table.
+BlockId EngineCore::LeftAt(const Sequence& sequence, uint32_t group, uint32_t index) const {
+  NodeId node = sequence.publishes ? sequence.node : kNoNode;
+  for (uint32_t depth = sequence.sealed; node != kNoNode && depth > index + 1; --depth) {
+    node = tree_.Get(node).parent;
+  }
+  return node == kNoNode ? kNoBlock : VisibleBlock(node, group, sequence.worker);
+}
+
+// Available blocks that come back into the windows behind `length`, less those that the truncate
+// makes available.
+uint64_t EngineCore::TakenBack(const Sequence& sequence, uint32_t length) const {
+  uint64_t taken = 0;
+  uint64_t given = 0;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const std::vector<BlockId>& table = sequence.tables[group];
+    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
+                                            options_.block_tokens, options_.window_slack_tokens);
+    for (uint32_t i = std::min(BlocksFor(length), sequence.window_start[group]); i-- > first;) {
+      const BlockId block = LeftAt(sequence, group, i);
+      if (block == kNoBlock) break;
+      taken += pool_.Get(block).place != Place::kNone;
     }
-    return node == kNoNode || VisibleBlock(node, group, sequence.worker) == kNoBlock;
-  };
+    for (uint32_t i = BlocksFor(length); i < table.size(); ++i) {
+      if (table[i] == kNoBlock) continue;
+      given += pool_.Get(table[i]).table_refs == 1 && pool_.Get(table[i]).holds == 0;
+    }
+  }
+  return taken - std::min(taken, given);
+}
+
+// A shorter sequence needs the blocks in the window behind its new length; those that left the
+// table may still be in the tree. They come back like a hit: not if they are promised to others.
+Error EngineCore::CheckWindow(const Sequence& sequence, uint32_t length) {
   const auto missing_before = [&](uint32_t tokens, uint32_t& missing) {
     for (uint32_t group = 0; group < groups(); ++group) {
       if (!IsWindow(group)) continue;
       const uint32_t first =
           FirstNeededBlock(options_.groups[group].window_tokens, tokens, options_.block_tokens);
       for (uint32_t i = std::min(BlocksFor(tokens), sequence.window_start[group]); i-- > first;) {
-        if (missing_at(group, i)) {
+        if (LeftAt(sequence, group, i) == kNoBlock) {
           missing = i;
           return true;
         }
@@ -36,12 +59,21 @@ Error EngineCore::CheckWindow(const Sequence& sequence, uint32_t length) {
     return false;
   };
   uint32_t missing = 0;
-  if (!missing_before(length, missing)) return {};
+  if (!missing_before(length, missing))
+    return claimed_ == 0 ? Error() : CheckTaken(sequence, length);
   uint32_t longest = missing * options_.block_tokens;
   while (longest > 0 && missing_before(longest, missing)) longest = missing * options_.block_tokens;
   return MakeError(Reason::kWindowLost,
                    absl::StrCat("window block ", missing, " is gone; length ", longest, " works"),
                    {{"length", length}, {"longest_length", longest}});
+}
+
+Error EngineCore::CheckTaken(const Sequence& sequence, uint32_t length) {
+  const uint64_t own = sequence.claim ? sequence.claim->remaining : 0;
+  const uint64_t taken = TakenBack(sequence, length);
+  if (taken <= Headroom(*worker_, own)) return {};
+  ++counters_.shortages;
+  return ShortageError({.needed = taken, .own_claim = own});
 }
 
 void EngineCore::ReattachWindow(Sequence& sequence, uint32_t length) {

@@ -318,7 +318,10 @@ class EngineCore : private BlockingListener {
   Error CheckFork(const ForkOp& op, const Sequence& parent);
   void AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails);
   Error Truncate(const TruncateOp& op);
+  BlockId LeftAt(const Sequence& sequence, uint32_t group, uint32_t index) const;
+  uint64_t TakenBack(const Sequence& sequence, uint32_t length) const;
   Error CheckWindow(const Sequence& sequence, uint32_t length);
+  Error CheckTaken(const Sequence& sequence, uint32_t length);
   void ReattachWindow(Sequence& sequence, uint32_t length);
   void Shorten(Sequence& sequence, uint32_t length);
   static void CutDigests(Sequence& sequence, uint32_t length);

@@ -233,6 +233,30 @@ TEST(PromisesUnderPressure, AClaimCoversTheSlackOfAWindow) {
   EXPECT_EQ(story.driver().Stats().claimed_blocks, 3u);
 }
 
+// A truncated sequence gets blocks back like a hit.
+TEST(PromisesUnderPressure, ATruncateTakesBackNoBlockThatIsPromised) {
+  FacadeStory story(PoolOfWindows(2, 14, {0, 4}, 12));
+  Worker& w = story.Attach("w");
+  Worker& v = story.Attach("v");
+  w.Prompt(kA, Text(1, 12));
+  w.Fork(kA, {kB});
+  v.Begin(kA, Text(3, 1), {.reserve_tokens = 6});
+  // Four blocks that left the window of A's prompt are all there is.
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 4u);
+  const Error refused = ErrorOf(w.Do(Batch().Truncate(kA, 12, 6)));
+  EXPECT_EQ(refused.reason, Reason::kPoolExhausted);
+  EXPECT_EQ(refused.Detail("needed"), "2");
+  EXPECT_EQ(w.Length(kA), 12u);
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 4u);
+  story.ExpectSound();
+  // Once it alone holds its end, it gives more than it takes.
+  w.Finish(kB);
+  w.Truncate(kA, 6);
+  EXPECT_EQ(story.driver().Stats().claimed_blocks, 4u);
+  v.Extend(kA, 6);
+  story.ExpectSound();
+}
+
 // What one takes beyond window and chunk it does not take from the promise to its forks.
 TEST(PromisesUnderPressure, AMemberOfAClaimTakesNoMoreThanItsShare) {
   FacadeStory story(PoolOfWindows(2, 8, {4}, 32));

@@ -222,7 +222,7 @@ TEST(Windows, P5_ATakenOverWindowBlockWaitsForItsOwnStep) {
 
 // Where no group sees everything, a block may go before its step is complete and others stay below.
 TEST(Windows, P5_WhatIsPublicIsFoundBehindABlockThatWentBefore) {
-  FacadeStory story(PoolOfWindows(2, 4, {4}, 8));
+  FacadeStory story(PoolOfWindows(2, 4, {4}, 10));
   Worker& w = story.Attach("w");
   w.Must(Batch().Begin(kA, Text(1, 8)));
   w.Must(Batch().Commit(kA, 8, 8));

@@ -233,7 +233,8 @@ void Client::CheckReason(const SentOp& op, StepNumber step, const OperationFailu
   } else if (op.kind == OpKind::kTruncate) {
     const auto window = [](const GroupSpec& group) { return group.is_window(); };
     const std::vector<GroupSpec>& groups = shared_.plan.engine.groups;
-    fits = reason == Reason::kWindowLost && std::any_of(groups.begin(), groups.end(), window);
+    fits = (reason == Reason::kWindowLost || reason == Reason::kPoolExhausted) &&
+           std::any_of(groups.begin(), groups.end(), window);
   }
   if (fits) return;
   Violate("operation ", op.operation, " of step ", step, " on sequence ", sequence.handle,
