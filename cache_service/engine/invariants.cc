@@ -29,8 +29,11 @@ AuditReport InvariantChecker::Check() {
   CheckClaims();
   if (core_.has_windows_) CheckProtection();
   if (!core_.only_windows_) CheckBlockers();
+  CheckEvictable(kNoWorker);
   for (const auto& worker : core_.workers_) {
-    CheckEvictable(worker == nullptr ? kNoWorker : worker->slot);
+    // Who has nothing of its own may take what everybody may.
+    if (worker == nullptr || core_.pool_.OwnEvictable(worker->slot) == 0) continue;
+    CheckEvictable(worker->slot);
   }
   report_.blocks_checked = core_.pool_.size();
   return std::move(report_);
