@@ -107,7 +107,7 @@ void PrintFlags(const char* title, const std::vector<std::string>& flags) {
   PrintFlags("Pool (of the only pool; several pools need a configuration file)", PoolFields());
   std::printf(
       "\nExit codes: 0 ended in order, 1 could not start or does not serve, 2 bad option.\n"
-      "SIGTERM and SIGINT begin a drain; a second one ends at once.\n");
+      "SIGTERM, SIGINT and SIGHUP begin a drain; a second one ends at once.\n");
   std::exit(0);
 }
 

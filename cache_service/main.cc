@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cache_service/base/error.h"
+#include "cache_service/base/process_files.h"
 #include "cache_service/flags.h"
 #include "cache_service/health_check.h"
 #include "cache_service/server_config.h"
@@ -102,6 +103,8 @@ void WarnAboutSpace(const ServerOptions& options) {
 }
 
 int Main(int argc, char** argv) {
+  OpenStandardFiles();
+  RaiseFileLimit();
   const auto line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(line.status(), kBadOption);
   const uint64_t epoch = NewEpoch();

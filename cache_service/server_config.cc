@@ -1,12 +1,10 @@
 #include "cache_service/server_config.h"
 
 #include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/text_format.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/default_socket.h"
 #include "cache_service/base/error.h"
+#include "cache_service/base/small_file.h"
 #include "cache_service/base/tcp_address.h"
 #include "cache_service/config_fields.h"
 #include "cache_service/pool_config.h"
@@ -43,11 +42,6 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-absl::Status FileError(const std::string& path, const std::string& problem) {
-  return ToStatus(
-      InvalidArgument("config_file", absl::StrCat(path, ": ", problem), {{"path", path}}));
-}
-
 absl::Status CheckAllFields(const v1::ServerConfig& config) {
   if (absl::Status status = CheckFields(config); !status.ok()) return status;
   for (const v1::PoolConfig& pool : config.pools()) {
@@ -62,8 +56,8 @@ absl::Status CheckListeners(const ServerOptions& options) {
   if (options.unix_socket.empty() && options.tcp_address.empty()) {
     return ToStatus(InvalidArgument("unix_socket", "none, and no tcp_address either"));
   }
-  if (options.unix_socket.size() > UnixSocket::kMaxPathBytes) {
-    return ToStatus(UnixSocket::PathTooLong(options.unix_socket));
+  if (absl::Status status = UnixSocket::CheckPath(options.unix_socket); !status.ok()) {
+    return status;
   }
   if (options.tls_certificate.empty() != options.tls_key.empty()) {
     return ToStatus(InvalidArgument("tls_key", "certificate and key belong together"));
@@ -123,17 +117,16 @@ bool Says(const std::string& text, const std::string& value) {
 }  // namespace
 
 absl::StatusOr<v1::ServerConfig> ReadConfigFile(const std::string& path) {
-  std::ifstream file(path);
-  // A folder can be opened, but nothing comes out of it.
-  if (!file || (file.peek() == std::ifstream::traits_type::eof() && file.bad())) {
-    return FileError(path, "cannot be read");
-  }
-  google::protobuf::io::IstreamInputStream stream(&file);
+  const absl::StatusOr<std::string> text = ReadSmallFile("config_file", path);
+  if (!text.ok()) return text.status();
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
   parser.RecordErrorsTo(&error);
   v1::ServerConfig config;
-  if (!parser.Parse(&stream, &config)) return FileError(path, error.text());
+  if (!parser.ParseFromString(*text, &config)) {
+    return ToStatus(
+        InvalidArgument("config_file", absl::StrCat(path, ": ", error.text()), {{"path", path}}));
+  }
   return config;
 }
 

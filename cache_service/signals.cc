@@ -8,11 +8,18 @@
 namespace quire {
 namespace {
 
+bool IsIgnored(int number) {
+  struct sigaction action = {};
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t TerminationSignals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  // The terminal is gone; under nohup that is no reason to end.
+  if (!IsIgnored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -28,7 +35,10 @@ void BlockSignals() {
 bool TerminationIsPending() {
   sigset_t pending;
   sigpending(&pending);
-  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+  const sigset_t ends = TerminationSignals();
+  sigset_t both;
+  sigandset(&both, &pending, &ends);
+  return sigisemptyset(&both) == 0;
 }
 
 SignalThread::SignalThread(std::function<void(int)> on_signal)

@@ -7,8 +7,9 @@
 
 namespace quire {
 
-// Blocks SIGTERM and SIGINT for this thread and those it starts later, and ignores those signals
-// whose calls report the same as errors: SIGPIPE, and SIGXFSZ of a file past the limit of its user.
+// Blocks the termination signals, SIGTERM, SIGINT and (unless it is ignored, as under nohup)
+// SIGHUP, for this thread and those it starts later, and ignores those signals whose calls report
+// the same as errors: SIGPIPE, and SIGXFSZ of a file past the limit of its user.
 void BlockSignals();
 
 // Whether one of them was sent and not taken yet. After BlockSignals, before a SignalThread.

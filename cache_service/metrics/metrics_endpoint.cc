@@ -10,9 +10,11 @@
 namespace quire {
 namespace {
 
-// Many threads and short patience, so that connections which send nothing keep no scrape waiting.
+// Many threads and short patience, so that connections which send nothing keep no scrape waiting:
+// each takes a thread until its patience ends. A scraper sends its request with its first packet.
 std::vector<std::string> ExposerOptions(const std::string& address) {
-  return {"listening_ports", address, "num_threads", "32", "request_timeout_ms", "1000"};
+  return {"listening_ports",    address, "num_threads",    "64",
+          "request_timeout_ms", "500",   "listen_backlog", "1024"};
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "cache_service/rpc/authenticator.h"
 
-#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
+#include "cache_service/base/small_file.h"
 
 namespace quire {
 namespace {
@@ -44,11 +44,9 @@ Authenticator Authenticator::OpenToAll() {
 }
 
 absl::StatusOr<Authenticator> Authenticator::FromFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return ToStatus(
-        InvalidArgument("token_file", absl::StrCat(path, ": cannot be read"), {{"path", path}}));
-  }
+  const absl::StatusOr<std::string> text = ReadSmallFile("token_file", path);
+  if (!text.ok()) return text.status();
+  std::istringstream file(*text);
   Authenticator authenticator;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {

@@ -4,26 +4,17 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
+#include "cache_service/base/small_file.h"
 
 namespace quire {
 namespace {
 
 absl::Status BadFile(const char* field, const std::string& path, const char* problem) {
   return ToStatus(InvalidArgument(field, absl::StrCat(path, ": ", problem), {{"path", path}}));
-}
-
-absl::StatusOr<std::string> ReadFile(const char* field, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file && !text.str().empty()) return text.str();
-  return BadFile(field, path, "cannot be read, or is empty");
 }
 
 // OpenSSL would ask on the terminal.
@@ -60,9 +51,9 @@ absl::Status CheckPair(const std::string& certificate_file, const std::string& c
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TcpCredentials(
     const std::string& certificate_file, const std::string& key_file) {
   if (certificate_file.empty() && key_file.empty()) return grpc::InsecureServerCredentials();
-  const auto certificate = ReadFile("tls_certificate", certificate_file);
+  const auto certificate = ReadSmallFile("tls_certificate", certificate_file);
   if (!certificate.ok()) return certificate.status();
-  const auto key = ReadFile("tls_key", key_file);
+  const auto key = ReadSmallFile("tls_key", key_file);
   if (!key.ok()) return key.status();
   if (absl::Status status = CheckPair(certificate_file, *certificate, key_file, *key);
       !status.ok()) {

@@ -119,22 +119,27 @@ absl::StatusOr<int> TakeLock(const std::string& path) {
 
 }  // namespace
 
-Error UnixSocket::PathTooLong(const std::string& path) {
-  return InvalidArgument(
-      "unix_socket",
-      absl::StrCat("path of ", path.size(), " bytes, at most ", kMaxPathBytes, ": ", path),
-      {{"given_bytes", path.size()}, {"limit_bytes", kMaxPathBytes}});
+absl::Status UnixSocket::CheckPath(const std::string& path) {
+  if (path.size() > kMaxPathBytes) {
+    return ToStatus(InvalidArgument(
+        "unix_socket",
+        absl::StrCat("path of ", path.size(), " bytes, at most ", kMaxPathBytes, ": ", path),
+        {{"given_bytes", path.size()}, {"limit_bytes", kMaxPathBytes}}));
+  }
+  // "unix:PATH" is a URI, of which '?' and '#' end the path.
+  if (path.find_first_of("%?#") == std::string::npos) return absl::OkStatus();
+  return SocketError(path, "has one of % ? #, which mean something else in an address");
 }
 
 absl::Status UnixSocket::Check(const std::string& path) {
-  if (path.size() > kMaxPathBytes) return ToStatus(PathTooLong(path));
+  if (absl::Status status = CheckPath(path); !status.ok()) return status;
   if (absl::Status status = CheckFolder(path); !status.ok()) return status;
   if (absl::Status status = CheckLockFile(path); !status.ok()) return status;
   return CheckIsSocket(path);
 }
 
 absl::StatusOr<std::unique_ptr<UnixSocket>> UnixSocket::Claim(const std::string& path) {
-  if (path.size() > kMaxPathBytes) return ToStatus(PathTooLong(path));
+  if (absl::Status status = CheckPath(path); !status.ok()) return status;
   if (absl::Status status = MakeFolder(path); !status.ok()) return status;
   // Of the folder that is there now, whoever made it.
   if (absl::Status status = Check(path); !status.ok()) return status;

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cache_service/base/error.h"
 
 namespace quire {
 
@@ -21,7 +20,9 @@ class UnixSocket {
   // The kernel's limit, without the final zero byte.
   static constexpr size_t kMaxPathBytes = 107;
 
-  static Error PathTooLong(const std::string& path);
+  // Length and characters: what the kernel and gRPC's addresses take. Errors: INVALID_ARGUMENT for
+  // unix_socket.
+  static absl::Status CheckPath(const std::string& path);
 
   // What Claim would refuse whether or not a server runs: a path too long, a folder that cannot be
   // made or written or belongs to another user, something else than a socket at the path. Changes

@@ -170,6 +170,15 @@ class OptionsTest(OptionsTestCase):
                              "--memory=worker", "--block_count=9", flag)
 
 
+    def test_files_without_end_are_not_read_without_end(self):
+        for name in ("config_file", "token_file", "tls_certificate"):
+            flags = () if name != "tls_certificate" else ("--tls_key=/dev/zero",
+                                                          "--tcp_address=127.0.0.1:0")
+            with self.subTest(name):
+                self.refused(BAD_OPTION, f"{name}: /dev/zero: larger than 1048576 bytes",
+                             f"--{name}=/dev/zero", *flags)
+
+
 class PlacesTest(OptionsTestCase):
     """What is wrong with this machine is found out without a start, and at a start at once."""
 

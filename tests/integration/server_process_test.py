@@ -127,7 +127,7 @@ class LifeTest(ServerTestCase):
         self.assertGreater(server.port("tcp"), 0)
 
     def test_signals_end_it_in_order(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(number):
                 server = self.start()
                 self.assertEqual(len(self.pool_files()), 1)
@@ -135,6 +135,44 @@ class LifeTest(ServerTestCase):
                 self.assertEqual(server.wait(), 0)
                 # Neither pool files, socket nor lock file.
                 self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_terminal_that_goes_is_no_signal_under_nohup(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        server = self.start()
+        with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as file:
+            masks = dict(line.split(":\t") for line in file if line.startswith("Sig"))
+        hangup = 1 << (signal.SIGHUP - 1)
+        self.assertTrue(int(masks["SigIgn"], 16) & hangup)
+        self.assertFalse(int(masks["SigBlk"], 16) & hangup)
+
+    def test_as_many_files_as_may_be(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+        server = self.start()
+        self.assertEqual(resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE),
+                         (hard, hard))
+
+    def test_output_without_a_file_goes_nowhere(self):
+        def close_standard_files():
+            for number in range(3):
+                os.close(number)
+
+        process = subprocess.Popen([server_process.BINARY, *self.flags()],
+                                   preexec_fn=close_standard_files)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 60
+        while self.health() != 0:
+            self.assertLess(time.monotonic(), deadline)
+        for number in range(3):
+            file = os.readlink(f"/proc/{process.pid}/fd/{number}")
+            # A library may have opened one before the program began.
+            self.assertTrue(file == "/dev/null" or file.startswith("anon_inode:"), file)
+        process.terminate()
+        self.assertEqual(process.wait(60), 0)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_pool_file_of_another_version_is_unlinked_unread(self):
         left = self.path("quire-default-00000000deadbeef-rank0.pool")

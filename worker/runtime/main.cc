@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cache_service/base/process_files.h"
 #include "worker/client/cache_client.h"
 #include "worker/runtime/flags.h"
 #include "worker/runtime/handoff.h"
@@ -86,6 +87,7 @@ int RunModel(const WorkerOptions& options, char** argv, ProgressPrinter& progres
 }
 
 int Main(int argc, char** argv) {
+  OpenStandardFiles();
   absl::StatusOr<WorkerOptions> options = ParseFlags(argc, argv);
   if (!options.ok()) {
     std::cerr << options.status().message() << "\n";

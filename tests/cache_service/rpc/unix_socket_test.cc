@@ -141,6 +141,14 @@ TEST(UnixSocketTest, PathLongerThanTheKernelTakesIsRefusedWithTheNumbers) {
   EXPECT_EQ(FromStatus(longer.status()).Detail("given_bytes"), "108");
 }
 
+TEST(UnixSocketTest, PathThatMeansAnotherAddressIsRefused) {
+  const TempFolder folder;
+  for (const char* name : {"a%20b", "a?b", "a#b"}) {
+    EXPECT_THAT(UnixSocket::Claim(folder.File(name)), IsInvalid("unix_socket")) << name;
+  }
+  EXPECT_TRUE(folder.Names().empty());
+}
+
 TEST(UnixSocketTest, FolderIsMadePrivate) {
   const TempFolder folder;
   const auto socket = UnixSocket::Claim(folder.File("new/s"));
