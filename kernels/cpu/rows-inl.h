@@ -59,6 +59,9 @@ HWY_INLINE void DotRows(const KvTile& tile, const QueryRows& q, int64_t rows, fl
   }
 }
 
+// Rows of a weighted sum between requests for memory.
+constexpr int kAheadTokens = 8;
+
 // What SumBlock works on: out[r] = out[r] * decay[r] + sum over t of p[r][t] * values[t].
 struct WeightedSum {
   const KvTile& tile;
@@ -66,7 +69,7 @@ struct WeightedSum {
   const float* decay;
   size_t head_dim;
   float* out;
-  int64_t ahead_bytes;  // to ask for with every A::kTokens rows
+  int64_t ahead_bytes;  // to ask for with every kAheadTokens rows
 };
 
 // kRows rows, kVectors vectors from element `at` on.
@@ -81,14 +84,17 @@ HWY_INLINE void SumBlock(const WeightedSum& w, size_t at) {
       sums[r * kVectors + j] = hn::Mul(hn::Load(d, from), hn::Set(d, w.decay[r]));
     }
   }
-  for (int t = 0; t < w.tile.tokens; t += A::kTokens) {
+  for (int t = 0; t < w.tile.tokens;) {
     w.tile.ahead->Advance(w.ahead_bytes);
-    typename A::Vector v[kVectors];
-    A::template LoadValues<kVectors>(w.tile.v + t, at, v);
-    QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const auto weight = A::LoadWeight(w.p + r * kPlanTileTokens, t);
-      QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-        sums[r * kVectors + j] = A::MultiplyAdd(weight, v[j], sums[r * kVectors + j]);
+    const int end = std::min(t + kAheadTokens, w.tile.tokens);
+    for (; t < end; t += A::kTokens) {
+      typename A::Vector v[kVectors];
+      A::template LoadValues<kVectors>(w.tile.v + t, at, v);
+      QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
+        const auto weight = A::LoadWeight(w.p + r * kPlanTileTokens, t);
+        QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
+          sums[r * kVectors + j] = A::MultiplyAdd(weight, v[j], sums[r * kVectors + j]);
+        }
       }
     }
   }
@@ -116,7 +122,7 @@ HWY_INLINE void SumRows(const KvTile& tile, const float* p, const float* decay, 
   const int64_t columns = static_cast<int64_t>(kVectors * kLanes);
   const int64_t passes =
       (rows + kRows - 1) / kRows * ((static_cast<int64_t>(head_dim) + columns - 1) / columns);
-  const int64_t ahead = A::kTokens * tile.row_bytes / passes;
+  const int64_t ahead = kAheadTokens * tile.row_bytes / passes;
   for (int64_t r = 0; r < rows; r += kRows) {
     SumColumns<A, kRows, kVectors>({tile, p + r * kPlanTileTokens, decay + r, head_dim,
                                     out + static_cast<size_t>(r) * head_dim, ahead},

@@ -40,7 +40,7 @@ class PrefetchCursor {
   void Clear() {
     runs_.clear();
     next_ = 0;
-    at_ = 0;
+    at_ = end_ = nullptr;
   }
 
   // Forgets what was asked for.
@@ -58,20 +58,10 @@ class PrefetchCursor {
     }
   }
 
-  // Asks for the next `bytes`.
+  // Asks for the next `bytes`. In inner loops: all that is rare is elsewhere.
   void Advance(int64_t bytes) {
-    while (bytes > 0 && next_ < runs_.size()) {
-      const Run& run = runs_[next_];
-      const int64_t step = bytes < run.bytes - at_ ? bytes : run.bytes - at_;
-      for (int64_t line = 0; line < step; line += 64) {
-        __builtin_prefetch(run.begin + at_ + line, 0, 3);
-      }
-      bytes -= step;
-      at_ += step;
-      if (at_ < run.bytes) continue;
-      ++next_;
-      at_ = 0;
-    }
+    if (bytes > end_ - at_) return Cross(bytes);
+    for (const std::byte* end = at_ + bytes; at_ < end; at_ += 64) Ask(at_);
   }
 
  private:
@@ -80,9 +70,24 @@ class PrefetchCursor {
     int64_t bytes;
   };
 
+  static void Ask(const std::byte* line) { __builtin_prefetch(line, 0, 3); }
+
+  // Advance over the end of a run.
+  [[gnu::noinline]] void Cross(int64_t bytes) {
+    for (; at_ < end_; at_ += 64, bytes -= 64) Ask(at_);
+    while (bytes > 0 && next_ < runs_.size()) {
+      at_ = runs_[next_].begin;
+      end_ = at_ + runs_[next_].bytes;
+      ++next_;
+      for (; bytes > 0 && at_ < end_; at_ += 64, bytes -= 64) Ask(at_);
+    }
+  }
+
+  // Runs from next_ on are not begun.
   std::vector<Run> runs_;
   size_t next_ = 0;
-  int64_t at_ = 0;
+  const std::byte* at_ = nullptr;
+  const std::byte* end_ = nullptr;
 };
 
 // What a kernel sees of a tile.
