@@ -1,10 +1,13 @@
 // Attend: one plan item on some KV heads, compiled once per Highway target and storage type.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attend.cc"
+#include <type_traits>
+
 #include "hwy/foreach_target.h"
 // After foreach_target:
 #include "hwy/highway.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/codes-inl.h"
 #include "kernels/cpu/floats-inl.h"
 #include "kernels/cpu/gemm-inl.h"
 #include "kernels/cpu/heads-inl.h"
@@ -107,21 +110,6 @@ struct MatrixWork {
   }
 };
 
-#if QUIRE_BF16_PAIRS
-// As bf16 rows, which one-byte types become first.
-template <DType kType, int kTerms, int kRows>
-struct PairWork : RowWork<Pairs<kTerms>, kRows> {
-  static void Scores(const Task& task, HeadTile& tile) {
-    if constexpr (ElementBytes(kType) == 1) {
-      ExpandTile<kType>(tile.view, task.head_dim, task.scratch.k_tile, task.scratch.v_tile,
-                        &tile.rows);
-      tile.view.row_bytes = 0;  // all was asked for
-    }
-    RowWork<Pairs<kTerms>, kRows>::Scores(task, tile);
-  }
-};
-#endif
-
 // Keys of a step. For few rows a block if it can be, since that is a run of addresses.
 int64_t StepTokens(const Task& task) {
   if (task.rows > 8) return kPlanTileTokens;
@@ -166,8 +154,9 @@ void WalkKeys(const Task& task) {
 #if QUIRE_BF16_PAIRS
 template <DType kType, int kTerms>
 void WalkPairs(const Task& task) {
-  if (task.rows == 1) return WalkKeys<kType, PairWork<kType, kTerms, 1>>(task);
-  WalkKeys<kType, PairWork<kType, kTerms, 4>>(task);
+  using A = std::conditional_t<kType == DType::kBF16, Pairs<kTerms>, Codes<kType, kTerms>>;
+  if (task.rows == 1) return WalkKeys<kType, RowWork<A, 1>>(task);
+  WalkKeys<kType, RowWork<A, 4>>(task);
 }
 #endif
 
