@@ -7,15 +7,15 @@
 
 namespace quire::model {
 
-// Every product is cut into tiles of this many rows, the last one filled up with zeros, so that the
-// library always sees one shape and sums each element in one order. A token then has the same bits
-// alone, in a batch, or inside a chunk of any length.
-inline constexpr int32_t kRowTile = 16;
-
 // Threads of the matrix library, for the whole process.
 void SetMatrixThreads(int threads);
 
 // y = x W^T for W of [out][in]. Immutable after construction; Apply is thread-compatible.
+//
+// Every product is cut into tiles of one number of rows, the last one filled up with zeros, so that
+// the library always sees one shape. Where it sums the rows of a tile in different orders, which
+// depends on the processor and the size, tiles are smaller. A token then has the same bits alone,
+// in a batch, or inside a chunk of any length.
 class Linear {
  public:
   Linear() = default;
@@ -31,11 +31,13 @@ class Linear {
   const float* row(int32_t index) const { return weight_.data() + int64_t{index} * in_; }
 
  private:
-  void ApplyTile(const float* x, float* y) const;
+  void ApplyTile(const float* x, int32_t rows, float* y) const;
+  bool RowsAgree(int32_t rows) const;
 
   std::vector<float> weight_;
   int32_t out_ = 0;
   int32_t in_ = 0;
+  int32_t tile_ = 1;
 };
 
 }  // namespace quire::model

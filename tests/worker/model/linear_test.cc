@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace quire::model {
@@ -33,16 +34,20 @@ TEST(LinearTest, MultipliesByTheTransposedWeight) {
 }
 
 TEST(LinearTest, GivesARowTheSameBitsInEveryPlaceAndBatch) {
-  constexpr int32_t kRows = 53, kIn = 256, kOut = 512;
+  constexpr int32_t kRows = 53;
   SetMatrixThreads(1);
-  const Linear linear(Noise(kOut * kIn, 3), kOut, kIn);
-  const std::vector<float> x = Noise(kRows * kIn, 4);
-  std::vector<float> together(kRows * kOut);
-  linear.Apply(x.data(), kRows, together.data());
-  for (int32_t row = 0; row < kRows; ++row) {
-    std::vector<float> alone(kOut);
-    linear.Apply(x.data() + row * kIn, 1, alone.data());
-    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + row * kOut)) << row;
+  for (const auto& [in, out] : {std::pair{256, 512}, {512, 256}, {64, 96}, {40, 1000}, {7, 3}}) {
+    const auto width = static_cast<size_t>(out);
+    const Linear linear(Noise(width * static_cast<size_t>(in), 3), out, in);
+    const std::vector<float> x = Noise(static_cast<size_t>(kRows * in), 4);
+    std::vector<float> together(kRows * width);
+    linear.Apply(x.data(), kRows, together.data());
+    for (int32_t row = 0; row < kRows; ++row) {
+      std::vector<float> alone(width);
+      linear.Apply(x.data() + row * in, 1, alone.data());
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + row * out))
+          << in << " to " << out << ", row " << row;
+    }
   }
 }
 
