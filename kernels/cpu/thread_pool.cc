@@ -5,13 +5,20 @@
 namespace quire::kernels::cpu {
 
 ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)) {
-  workers_.reserve(static_cast<size_t>(threads_ - 1));
-  for (int worker = 1; worker < threads_; ++worker) {
-    workers_.emplace_back([this, worker] { Serve(worker); });
+  try {
+    workers_.reserve(static_cast<size_t>(threads_ - 1));
+    for (int worker = 1; worker < threads_; ++worker) {
+      workers_.emplace_back([this, worker] { Serve(worker); });
+    }
+  } catch (...) {
+    Stop();  // those that run: a thread that nobody joins would end the process
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;

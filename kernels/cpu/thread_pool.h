@@ -18,6 +18,7 @@ class ThreadPool {
   // task in 0..tasks-1; worker in 0..threads-1 says whose scratch memory to use. Must not throw.
   using Work = std::function<void(int64_t task, int worker)>;
 
+  // Throws std::system_error if the system has no more threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
 
@@ -31,6 +32,7 @@ class ThreadPool {
   void Run(int64_t tasks, const Work& work);
 
  private:
+  void Stop();
   void Serve(int worker);
   void TakeTasks(int worker);
 
