@@ -55,7 +55,8 @@ Status CheckCsr(const CsrTableView& csr, int32_t block_tokens) {
 
 Status CheckRowOf(const BlockTableView& table, int64_t row, int32_t block_tokens) {
   const int64_t len = table.lens[row];
-  if (len < 0 || len > table.columns * block_tokens) {
+  // Blocks, as columns times tokens may overflow.
+  if (len < 0 || (len + block_tokens - 1) / block_tokens > table.columns) {
     return Status::OutOfRange(
         "table.lens", "length " + to_string(len) + " of row " + to_string(row) + " in a table of " +
                           to_string(table.columns) + " blocks of " + to_string(block_tokens));
@@ -117,7 +118,7 @@ Result<CsrTable> CsrTable::FromRows(const BlockTableView& table, int32_t block_t
     for (int64_t row = 0; row < table.rows; ++row) {
       if (Status s = CheckRowOf(table, row, block_tokens); !s.ok()) return s;
       const int32_t len = table.lens[row];
-      const int32_t blocks = (len + block_tokens - 1) / block_tokens;
+      const int32_t blocks = len / block_tokens + (len % block_tokens != 0 ? 1 : 0);
       const int32_t* ids = table.ids + row * table.row_stride;
       if (std::ssize(made.indices_) + blocks > kMaxTokens) {
         return Status::OutOfRange("table.lens", "more than 2^31 - 1 entries");

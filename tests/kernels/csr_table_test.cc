@@ -112,6 +112,7 @@ TEST(CsrTableTest, IdsOutsideThePoolAreRefusedByTheCall) {
 
 TEST(CsrTableTest, RowsThatCsrCannotHoldAreRefused) {
   const std::vector<int32_t> ids = {7, -1, 9};
+  const std::vector<int32_t> lens_within = {16};
   const auto refused = [&](int32_t len) {
     return CsrTable::FromRows({ids.data(), 3, 1, 3, &len}, 16).status().argument();
   };
@@ -119,6 +120,15 @@ TEST(CsrTableTest, RowsThatCsrCannotHoldAreRefused) {
   EXPECT_EQ(refused(17), "table.ids");  // dropped by a window
   EXPECT_EQ(refused(49), "table.lens");
   EXPECT_EQ(refused(-1), "table.lens");
+  // Lengths and columns whose products or sums leave their type.
+  const int64_t columns = int64_t{1} << 60;
+  const int32_t longest = INT32_MAX;
+  EXPECT_EQ(CsrTable::FromRows({ids.data(), 3, 1, 3, &longest}, 256).status().argument(),
+            "table.lens");
+  EXPECT_EQ(CsrTable::FromRows({ids.data(), columns, 1, columns, lens_within.data()}, 16)
+                .status()
+                .argument(),
+            "");
   const int32_t len = 16;
   EXPECT_EQ(CsrTable::FromRows({nullptr, 3, 1, 3, &len}, 16).status().argument(), "table.ids");
   EXPECT_EQ(CsrTable::FromRows({ids.data(), 3, 1, 3, nullptr}, 16).status().argument(),

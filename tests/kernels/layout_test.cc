@@ -106,6 +106,57 @@ TEST(LayoutTest, OverlappingAndUnalignedStridesAreRefused) {
   EXPECT_EQ(argument([](PagedKvLayout& l) { l.block_stride *= 100; }), "pool_bytes");
 }
 
+TEST(LayoutTest, ScalesInsideRowsAreRefused) {
+  LayoutParams params = Params();
+  params.dtype = DType::kE4M3;
+  params.scale_kind = ScaleKind::kPerToken;
+  const auto argument = [&](const std::function<void(PagedKvLayout&)>& change) {
+    PagedKvLayout l = Layout(params);
+    l.preset = LayoutPreset::kCustom;
+    change(l);
+    l.id = LayoutId(l);
+    return l.Validate(8, int64_t{1} << 24).argument();
+  };
+  const PagedKvLayout base = Layout(params);
+  const int64_t after_all = 8 * base.block_bytes / 4;
+  EXPECT_EQ(argument([](PagedKvLayout&) {}), "");
+  EXPECT_EQ(argument([](PagedKvLayout& l) { l.scale_offset = 0; }), "layout");
+  EXPECT_EQ(argument([](PagedKvLayout& l) { l.scale_offset -= 1; }), "layout");
+  // The last scales of a block would be the first rows of the next.
+  EXPECT_EQ(argument([](PagedKvLayout& l) { l.scale_offset = l.block_bytes / 4 - 1; }), "layout");
+  // Other steps than the rows: some block's scales are in another's rows.
+  EXPECT_EQ(argument([](PagedKvLayout& l) { l.scale_block_stride += 4; }), "layout");
+  EXPECT_EQ(argument([&](PagedKvLayout& l) {  // all scales behind all rows, with steps of their own
+              l.scale_offset = after_all;
+              l.scale_block_stride = l.layers * l.scale_layer_stride;
+            }),
+            "");
+  EXPECT_EQ(argument([&](PagedKvLayout& l) {  // layer first, each layer's scales behind its rows
+              l.block_stride = l.kv_heads * l.head_stride;
+              l.layer_stride = 16 * l.block_stride;
+              l.scale_offset = 8 * l.block_stride / 4;
+              l.scale_block_stride = l.kv_heads * l.scale_head_stride;
+              l.scale_layer_stride = l.layer_stride / 4;
+            }),
+            "");
+  EXPECT_EQ(argument([&](PagedKvLayout& l) {  // the same, one block too early
+              l.block_stride = l.kv_heads * l.head_stride;
+              l.layer_stride = 16 * l.block_stride;
+              l.scale_offset = 7 * l.block_stride / 4;
+              l.scale_block_stride = l.kv_heads * l.scale_head_stride;
+              l.scale_layer_stride = l.layer_stride / 4;
+            }),
+            "layout");
+}
+
+TEST(LayoutTest, PresetBlocksAreWholeUnits) {
+  PagedKvLayout l = Layout(Params());
+  l.block_bytes += 16;
+  l.block_stride += 16 / ElementBytes(l.dtype);
+  l.id = LayoutId(l);
+  EXPECT_EQ(l.Validate(1, 1 << 24).argument(), "block_bytes");
+}
+
 TEST(LayoutTest, PoolsEndWhereTheirBlocksEnd) {
   const PagedKvLayout l = Layout(Params());
   EXPECT_TRUE(l.Validate(10, 10 * l.block_bytes).ok());
