@@ -7,9 +7,10 @@
 //   (*backend)->DecodeAttention(pool, table, params, *plan, workspace);
 //
 // Conventions. Tensors are row major with int64 strides in elements; the innermost dimension is
-// dense. The caller owns every buffer, and everything must stay valid and unchanged by others for
-// the length of the call. Inputs are checked before anything is read or written; the status names
-// the argument at fault. Results depend on inputs and plan only, never on thread timing.
+// dense, and an address is a multiple of its element's size. The caller owns every buffer, and
+// everything must stay valid and unchanged by others for the length of the call. Inputs are checked
+// before anything is read or written; the status names the argument at fault. Results depend on
+// inputs and plan only, never on thread timing.
 //
 // A backend object is thread-compatible: one call at a time per object. Different objects may work
 // on the same pool as long as no one writes a slot that another reads.
@@ -93,7 +94,7 @@ struct AttentionParams {
   DType out_dtype = DType::kF32;
   int64_t out_row_stride = 0;
   int64_t out_head_stride = 0;
-  float* lse = nullptr;  // optional, natural logarithm
+  float* lse = nullptr;  // optional, natural logarithm; strides keep rows apart
   int64_t lse_row_stride = 0;
   int64_t lse_head_stride = 1;
 
@@ -153,6 +154,8 @@ uint64_t ChecksumSeed(const PagedKvLayout& layout, uint64_t group_index);
 // Binds sums to the content hash they are filed under; this is what is stored and compared.
 ChecksumSums BindChecksum(const ChecksumSums& sums, uint64_t chain);
 
+// The calls check their arguments, the same for every backend, and turn what the standard library
+// throws into a status; a backend implements only the work behind them.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -161,54 +164,82 @@ class Backend {
 
   // Stores rows into their slots, quantising if the pool is e4m3 or int8. Duplicate targets are
   // refused. `report` may be null.
-  virtual Status WriteKv(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
-                         WriteReport* report) = 0;
+  Status WriteKv(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
+                 WriteReport* report);
 
   // Splits the work of one step. parts == 0 in `options` means this backend's own parallelism.
   // Uses lens, cu_q_lens, mask and head counts only: valid for all layers and any q and out.
-  virtual Result<AttentionPlan> Plan(const KvPoolView& pool, const BlockTableView& table,
-                                     const AttentionParams& params, const PlanOptions& options) = 0;
+  Result<AttentionPlan> Plan(const KvPoolView& pool, const BlockTableView& table,
+                             const AttentionParams& params, const PlanOptions& options);
 
   // As Plan, for sequences that begin with the same `prefix_tokens` (whole blocks with equal ids).
   // Falls back to Plan where a window cuts into the prefix.
-  virtual Result<AttentionPlan> PlanCascade(const KvPoolView& pool, const BlockTableView& table,
-                                            int64_t prefix_tokens, const AttentionParams& params,
-                                            const PlanOptions& options) = 0;
+  Result<AttentionPlan> PlanCascade(const KvPoolView& pool, const BlockTableView& table,
+                                    int64_t prefix_tokens, const AttentionParams& params,
+                                    const PlanOptions& options);
 
   // Few query tokens per sequence. `workspace` is float aligned and at least plan.workspace_bytes;
   // it may be null if that is 0. Reads only visible keys. Works with cascade plans too.
-  virtual Status DecodeAttention(const KvPoolView& pool, const BlockTableView& table,
-                                 const AttentionParams& params, const AttentionPlan& plan,
-                                 std::span<std::byte> workspace) = 0;
+  Status DecodeAttention(const KvPoolView& pool, const BlockTableView& table,
+                         const AttentionParams& params, const AttentionPlan& plan,
+                         std::span<std::byte> workspace);
 
   // Many query tokens per sequence: prefill, chunks on a cached prefix, draft verification. Same
-  // contract and results within the same bounds as DecodeAttention.
-  virtual Status AppendAttention(const KvPoolView& pool, const BlockTableView& table,
-                                 const AttentionParams& params, const AttentionPlan& plan,
-                                 std::span<std::byte> workspace) = 0;
+  // contract and results within the same bounds as DecodeAttention: the plan decides how many rows
+  // an item has, and the item the kernel.
+  Status AppendAttention(const KvPoolView& pool, const BlockTableView& table,
+                         const AttentionParams& params, const AttentionPlan& plan,
+                         std::span<std::byte> workspace);
 
-  virtual Status MergeStates(const MergeParams& params) = 0;
+  Status MergeStates(const MergeParams& params);
 
   // As if run one after another in list order, whatever overlaps.
-  virtual Status CopyBlocks(const KvPoolView& pool, std::span<const CopyOrder> orders) = 0;
+  Status CopyBlocks(const KvPoolView& pool, std::span<const CopyOrder> orders);
 
   // Between blocks and dense memory of ids.size() * content_bytes(), block after block, each as
   // [layer][kv_head][K|V][token][dim], then scales [layer][kv_head][K|V][token], for any layout.
   // Scatter refuses a repeated id.
-  virtual Status GatherBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
-                              std::span<std::byte> destination) = 0;
-  virtual Status ScatterBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
-                               std::span<const std::byte> source) = 0;
+  Status GatherBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
+                      std::span<std::byte> destination);
+  Status ScatterBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
+                       std::span<const std::byte> source);
 
   // Whole blocks from one pool to another of equal shape (offload, onboard). Complete on return.
-  // Refuses a repeated destination, and within one pool a block that is source and destination.
-  virtual Status TransferBlocks(const KvPoolView& source, const KvPoolView& destination,
-                                std::span<const BlockPair> pairs) = 0;
+  // Refuses a repeated destination, within one pool a block that is source and destination, and
+  // pools that share memory in any other way.
+  Status TransferBlocks(const KvPoolView& source, const KvPoolView& destination,
+                        std::span<const BlockPair> pairs);
 
   // One sum per order, in order.
-  virtual Status ChecksumBlocks(const KvPoolView& pool, uint64_t seed,
-                                std::span<const ChecksumOrder> orders,
-                                std::span<ChecksumSums> sums) = 0;
+  Status ChecksumBlocks(const KvPoolView& pool, uint64_t seed,
+                        std::span<const ChecksumOrder> orders, std::span<ChecksumSums> sums);
+
+ private:
+  // Device memory is refused if false.
+  virtual bool TakesDevicePools() const { return false; }
+
+  // Workers that run at once: PlanOptions::parts where the caller gave none.
+  virtual int Parts(const KvPoolView& pool) const = 0;
+
+  // The work. Arguments are checked, and there is something to do. `nan_inputs` may be null.
+  virtual Status DoWrite(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
+                         int64_t* nan_inputs) = 0;
+  virtual Status DoAttention(const KvPoolView& pool, const BlockTableView& table,
+                             const AttentionParams& params, const AttentionPlan& plan,
+                             std::span<std::byte> workspace) = 0;
+  virtual Status DoMerge(const MergeParams& params) = 0;
+  virtual Status DoCopy(const KvPoolView& pool, std::span<const CopyOrder> orders) = 0;
+  virtual Status DoGather(const KvPoolView& pool, std::span<const int32_t> ids,
+                          std::span<std::byte> destination) = 0;
+  virtual Status DoScatter(const KvPoolView& pool, std::span<const int32_t> ids,
+                           std::span<const std::byte> source) = 0;
+  virtual Status DoTransfer(const KvPoolView& source, const KvPoolView& destination,
+                            std::span<const BlockPair> pairs) = 0;
+  virtual Status DoChecksum(const KvPoolView& pool, uint64_t seed,
+                            std::span<const ChecksumOrder> orders,
+                            std::span<ChecksumSums> sums) = 0;
+
+  Status CheckMemory(const KvPoolView& pool, const char* argument) const;
 };
 
 struct BackendOptions {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "kernels/hash.h"
 
@@ -99,13 +100,17 @@ Status CheckOptions(const PlanShape& shape, const PlanOptions& options) {
     return Status::Invalid("options.parts",
                            "parts is " + to_string(options.parts) + ", must be 1..2^20");
   }
-  if (options.q_tile_rows < 1 || options.fixed_split < 0 || options.overhead_tiles < 0 ||
-      options.min_piece_per_row < 0) {
-    return Status::Invalid("options", "q_tile_rows " + to_string(options.q_tile_rows) +
-                                          " must be positive, fixed_split " +
-                                          to_string(options.fixed_split) + ", overhead_tiles " +
-                                          to_string(options.overhead_tiles) +
-                                          " and min_piece_per_row not negative");
+  if (options.q_tile_rows < 1) {
+    return Status::Invalid(
+        "options.q_tile_rows",
+        "q_tile_rows is " + to_string(options.q_tile_rows) + ", must be positive");
+  }
+  const std::pair<const char*, int64_t> not_negative[] = {
+      {"options.fixed_split", options.fixed_split},
+      {"options.overhead_tiles", options.overhead_tiles},
+      {"options.min_piece_per_row", options.min_piece_per_row}};
+  for (const auto& [argument, value] : not_negative) {
+    if (value < 0) return Status::Invalid(argument, to_string(value) + " is negative");
   }
   if (shape.kv_heads < 1 || shape.q_heads < 1 || shape.q_heads % shape.kv_heads != 0) {
     return Status::Invalid("q_heads", to_string(shape.q_heads) + " query heads over " +

@@ -35,8 +35,10 @@ Status ValidatePrefix(const KvPoolView& pool, const BlockTableView& table, int64
 Status ValidateWrite(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets);
 Status ValidateMerge(const MergeParams& params);
 Status ValidateCopies(const KvPoolView& pool, std::span<const CopyOrder> orders);
-Status ValidateIds(const KvPoolView& pool, std::span<const int32_t> ids, bool refuse_repeated,
-                   size_t bytes);
+Status ValidateGather(const KvPoolView& pool, std::span<const int32_t> ids,
+                      std::span<const std::byte> destination);
+Status ValidateScatter(const KvPoolView& pool, std::span<const int32_t> ids,
+                       std::span<const std::byte> source);
 Status ValidateTransfer(const KvPoolView& source, const KvPoolView& destination,
                         std::span<const BlockPair> pairs);
 Status ValidateChecksums(const KvPoolView& pool, std::span<const ChecksumOrder> orders,

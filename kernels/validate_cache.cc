@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/check_tensor.h"
 #include "kernels/hash.h"
 #include "kernels/validate.h"
 
@@ -10,6 +11,9 @@ namespace quire::kernels {
 namespace {
 
 using std::to_string;
+
+// Of tokens, states and rows in one call.
+constexpr int64_t kMaxCount = INT32_MAX;
 
 // Open addressing over non-negative keys; sized once for `count` insertions.
 class SmallIntegerSet {
@@ -46,44 +50,33 @@ Status CheckId(const char* argument, size_t index, int32_t id, const KvPoolView&
                                           " blocks");
 }
 
+TensorArgument RowsOf(const KvPoolView& pool, const KvRows& rows, int64_t tokens, bool is_v) {
+  return {.name = is_v ? "rows.v" : "rows.k",
+          .row_name = "token",
+          .data = is_v ? rows.v : rows.k,
+          .dtype = rows.dtype,
+          .rows = tokens,
+          .row_stride = is_v ? rows.v_token_stride : rows.k_token_stride,
+          .heads = pool.layout.kv_heads,
+          .head_stride = is_v ? rows.v_head_stride : rows.k_head_stride,
+          .run = pool.layout.head_dim};
+}
+
 Status CheckRowTensors(const KvPoolView& pool, const KvRows& rows, int64_t tokens) {
-  if (tokens > 0 && (rows.k == nullptr || rows.v == nullptr)) {
-    return Status::Invalid(rows.k == nullptr ? "rows.k" : "rows.v", "rows are null");
-  }
-  if (rows.dtype != DType::kF32 && rows.dtype != DType::kF16 && rows.dtype != DType::kBF16) {
-    return Status::Invalid("rows.dtype", "rows are fp32, fp16 or bf16");
-  }
+  if (Status s = CheckFloatType("rows.dtype", rows.dtype); !s.ok()) return s;
   if (rows.layer < 0 || rows.layer >= pool.layout.layers) {
     return Status::OutOfRange("rows.layer", "layer is " + to_string(rows.layer) +
                                                 ", the group has " + to_string(pool.layout.layers));
   }
-  if (std::min({rows.k_token_stride, rows.k_head_stride, rows.v_token_stride, rows.v_head_stride}) <
-      0) {
-    return Status::Invalid("rows.k_token_stride", "negative stride");
-  }
-  return Status::Ok();
-}
-
-Status CheckWriteScales(const KvPoolView& pool, const KvRows& rows) {
-  const ScaleKind kind = pool.layout.scale_kind;
-  if (kind != ScaleKind::kPerTensor && kind != ScaleKind::kPerHead) return Status::Ok();
-  const int count = kind == ScaleKind::kPerHead ? pool.layout.kv_heads : 1;
-  const auto check = [count](const char* argument, const float* scales) {
-    if (scales == nullptr) return Status::Invalid(argument, "layout needs scales");
-    for (int h = 0; h < count; ++h) {
-      if (!(scales[h] > 0) || scales[h] > 3e38f) {
-        return Status::Invalid(argument, "scale " + to_string(h) + " is not positive and finite");
-      }
-    }
-    return Status::Ok();
-  };
-  if (Status s = check("rows.k_scale", rows.k_scale); !s.ok()) return s;
-  return check("rows.v_scale", rows.v_scale);
+  if (Status s = CheckTensor(RowsOf(pool, rows, tokens, false)); !s.ok()) return s;
+  if (Status s = CheckTensor(RowsOf(pool, rows, tokens, true)); !s.ok()) return s;
+  if (Status s = CheckScales("rows.k_scale", rows.k_scale, pool.layout); !s.ok()) return s;
+  return CheckScales("rows.v_scale", rows.v_scale, pool.layout);
 }
 
 Status CheckTargets(const KvPoolView& pool, const TokenTargets& targets) {
-  if (targets.tokens < 0 || (targets.tokens > 0 && targets.slots == nullptr)) {
-    return Status::Invalid("targets.slots", "slots are null or tokens negative");
+  if (targets.tokens > 0 && targets.slots == nullptr) {
+    return Status::Invalid("targets.slots", "slots is null");
   }
   const int64_t limit = pool.num_blocks * pool.layout.block_tokens();
   SmallIntegerSet seen(static_cast<size_t>(targets.tokens));
@@ -104,6 +97,31 @@ Status CheckTargets(const KvPoolView& pool, const TokenTargets& targets) {
   return Status::Ok();
 }
 
+// content_bytes() each, without a product that may overflow.
+Status CheckDense(const char* argument, const KvPoolView& pool, std::span<const int32_t> ids,
+                  std::span<const std::byte> dense) {
+  const auto content = static_cast<size_t>(pool.layout.content_bytes());
+  if (dense.size() / content == ids.size() && dense.size() % content == 0) return Status::Ok();
+  return Status(StatusCode::kNoSpace, argument,
+                to_string(ids.size()) + " blocks take " + to_string(content) + " bytes each, not " +
+                    to_string(dense.size()) + " in all");
+}
+
+// What ValidatePool says, of one of two pools: "pool.base" is "source.base", "layout" is
+// "source.layout".
+Status Rename(const Status& status, const std::string& pool) {
+  std::string field = status.argument();
+  if (field.starts_with("pool")) field.erase(0, 5);
+  return Status(status.code(), pool + "." + field, status.message());
+}
+
+bool ShareMemory(const KvPoolView& a, const KvPoolView& b) {
+  const auto first = reinterpret_cast<uintptr_t>(a.base);
+  const auto second = reinterpret_cast<uintptr_t>(b.base);
+  return first < second + static_cast<uintptr_t>(b.bytes) &&
+         second < first + static_cast<uintptr_t>(a.bytes);
+}
+
 bool SameContent(const PagedKvLayout& a, const PagedKvLayout& b) {
   return a.dtype == b.dtype && a.scale_kind == b.scale_kind && a.layers == b.layers &&
          a.kv_heads == b.kv_heads && a.head_dim == b.head_dim &&
@@ -114,27 +132,13 @@ bool SameContent(const PagedKvLayout& a, const PagedKvLayout& b) {
 
 Status ValidateWrite(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets) {
   if (Status s = ValidatePool(pool); !s.ok()) return s;
+  // More rows than slots cannot all have their own; negative targets may still be some.
+  if (targets.tokens < 0 || targets.tokens > kMaxCount) {
+    return Status::OutOfRange("targets.tokens",
+                              to_string(targets.tokens) + " tokens, must be 0..2^31-1");
+  }
   if (Status s = CheckRowTensors(pool, rows, targets.tokens); !s.ok()) return s;
-  if (Status s = CheckWriteScales(pool, rows); !s.ok()) return s;
   return CheckTargets(pool, targets);
-}
-
-Status ValidateMerge(const MergeParams& p) {
-  if (p.states < 0 || p.rows < 0 || p.heads < 1 || p.head_dim < 1) {
-    return Status::Invalid("params", to_string(p.states) + " states of " + to_string(p.rows) +
-                                         " rows, " + to_string(p.heads) + " heads, head_dim " +
-                                         to_string(p.head_dim));
-  }
-  if (p.rows == 0) return Status::Ok();
-  if (p.out == nullptr) return Status::Invalid("params.out", "out is null");
-  if (p.states > 0 && (p.partial_out == nullptr || p.partial_lse == nullptr)) {
-    return Status::Invalid(p.partial_out == nullptr ? "params.partial_out" : "params.partial_lse",
-                           "partial states are null");
-  }
-  if (p.out_dtype != DType::kF32 && p.out_dtype != DType::kF16 && p.out_dtype != DType::kBF16) {
-    return Status::Invalid("params.out_dtype", "out is fp32, fp16 or bf16");
-  }
-  return Status::Ok();
 }
 
 Status ValidateCopies(const KvPoolView& pool, std::span<const CopyOrder> orders) {
@@ -151,19 +155,24 @@ Status ValidateCopies(const KvPoolView& pool, std::span<const CopyOrder> orders)
   return Status::Ok();
 }
 
-Status ValidateIds(const KvPoolView& pool, std::span<const int32_t> ids, bool refuse_repeated,
-                   size_t bytes) {
+Status ValidateGather(const KvPoolView& pool, std::span<const int32_t> ids,
+                      std::span<const std::byte> destination) {
   if (Status s = ValidatePool(pool); !s.ok()) return s;
-  const int64_t needed = static_cast<int64_t>(ids.size()) * pool.layout.content_bytes();
-  if (static_cast<int64_t>(bytes) != needed) {
-    return Status(StatusCode::kNoSpace, "bytes",
-                  to_string(ids.size()) + " blocks take " + to_string(needed) + " bytes, not " +
-                      to_string(bytes));
+  if (Status s = CheckDense("destination", pool, ids, destination); !s.ok()) return s;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (Status s = CheckId("ids", i, ids[i], pool); !s.ok()) return s;
   }
+  return Status::Ok();
+}
+
+Status ValidateScatter(const KvPoolView& pool, std::span<const int32_t> ids,
+                       std::span<const std::byte> source) {
+  if (Status s = ValidatePool(pool); !s.ok()) return s;
+  if (Status s = CheckDense("source", pool, ids, source); !s.ok()) return s;
   SmallIntegerSet seen(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (Status s = CheckId("ids", i, ids[i], pool); !s.ok()) return s;
-    if (!seen.Insert(ids[i]) && refuse_repeated) {
+    if (!seen.Insert(ids[i])) {
       return Status::Invalid("ids", "block " + to_string(ids[i]) + " is written twice");
     }
   }
@@ -172,12 +181,18 @@ Status ValidateIds(const KvPoolView& pool, std::span<const int32_t> ids, bool re
 
 Status ValidateTransfer(const KvPoolView& source, const KvPoolView& destination,
                         std::span<const BlockPair> pairs) {
-  if (Status s = ValidatePool(source); !s.ok()) return s;
-  if (Status s = ValidatePool(destination); !s.ok()) return s;
+  if (Status s = ValidatePool(source); !s.ok()) return Rename(s, "source");
+  if (Status s = ValidatePool(destination); !s.ok()) return Rename(s, "destination");
   if (!SameContent(source.layout, destination.layout)) {
     return Status::Invalid("destination.layout", "the pools hold blocks of different shape: id " +
                                                      to_string(source.layout.id) + " and " +
                                                      to_string(destination.layout.id));
+  }
+  const bool same_pool = source.base == destination.base;
+  if (ShareMemory(source, destination) &&
+      !(same_pool && source.layout.id == destination.layout.id)) {
+    return Status::Invalid("destination.base",
+                           "the pools share memory but not their base and layout");
   }
   SmallIntegerSet written(pairs.size());
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -190,7 +205,7 @@ Status ValidateTransfer(const KvPoolView& source, const KvPoolView& destination,
                              "block " + to_string(pairs[i].destination) + " is written twice");
     }
   }
-  if (source.base != destination.base) return Status::Ok();
+  if (!same_pool) return Status::Ok();
   for (const BlockPair& pair : pairs) {
     if (written.Contains(pair.source)) {
       return Status::Invalid("pairs.source",
@@ -209,7 +224,11 @@ Status ValidateChecksums(const KvPoolView& pool, std::span<const ChecksumOrder> 
   }
   for (size_t i = 0; i < orders.size(); ++i) {
     if (Status s = CheckId("orders.block", i, orders[i].block, pool); !s.ok()) return s;
-    if (orders[i].slot_begin < 0 || orders[i].slot_begin > orders[i].slot_end ||
+    if (orders[i].slot_begin < 0) {
+      return Status::OutOfRange("orders.slot_begin", "slot " + to_string(orders[i].slot_begin) +
+                                                         " in order " + to_string(i));
+    }
+    if (orders[i].slot_begin > orders[i].slot_end ||
         orders[i].slot_end > pool.layout.block_tokens()) {
       return Status::OutOfRange("orders.slot_end", "slots " + to_string(orders[i].slot_begin) +
                                                        ".." + to_string(orders[i].slot_end) +

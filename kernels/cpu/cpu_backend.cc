@@ -48,146 +48,137 @@ int64_t WriteRow(const KvPoolView& pool, const KvRows& rows, bool is_v, int64_t 
   return EncodeRow(rows.dtype, row, layout.dtype, to, count, scale);
 }
 
+// All heads of a token; a negative target is skipped. Returns NaN inputs.
+int64_t WriteToken(const KvPoolView& pool, const KvRows& rows, int64_t token, int64_t target) {
+  int64_t nans = 0;
+  for (int64_t head = 0; target >= 0 && head < pool.layout.kv_heads; ++head) {
+    nans += WriteRow(pool, rows, false, token, head, target);
+    nans += WriteRow(pool, rows, true, token, head, target);
+  }
+  return nans;
+}
+
+// One (row, head) of dense partial states.
+void MergeDense(const MergeParams& p, int64_t row, int64_t head, AttentionScratch& scratch) {
+  const int64_t at = row * p.heads + head;
+  for (int64_t s = 0; s < p.states; ++s) {
+    const int64_t from = s * p.rows * p.heads + at;
+    scratch.merge_outs[static_cast<size_t>(s)] = p.partial_out + from * p.head_dim;
+    scratch.merge_lses[static_cast<size_t>(s)] = p.partial_lse[from];
+  }
+  MergeCell cell;
+  cell.outs = scratch.merge_outs.data();
+  cell.lses = scratch.merge_lses.data();
+  cell.states = p.states;
+  cell.head_dim = p.head_dim;
+  cell.sink = p.sinks != nullptr ? p.sinks + head : nullptr;
+  cell.out = static_cast<std::byte*>(p.out) + at * p.head_dim * ElementBytes(p.out_dtype);
+  cell.out_dtype = p.out_dtype;
+  cell.lse = p.lse != nullptr ? p.lse + at : nullptr;
+  Merge(cell);
+}
+
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(int threads) : threads_(threads), scratch_(static_cast<size_t>(threads)) {}
 
   std::string_view name() const override { return "cpu"; }
 
-  Status WriteKv(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
-                 WriteReport* report) override {
-    return NoThrow("WriteKv", [&] {
-      if (Status s = ValidateWrite(pool, rows, targets); !s.ok()) return s;
-      WriteTokens(pool, rows, targets, report);
-      return Status::Ok();
-    });
-  }
-
-  Result<AttentionPlan> Plan(const KvPoolView& pool, const BlockTableView& table,
-                             const AttentionParams& params, const PlanOptions& options) override {
-    return NoThrow("Plan",
-                   [&] { return PlanAttention(pool, table, params, options, threads_.threads()); });
-  }
-
-  Result<AttentionPlan> PlanCascade(const KvPoolView& pool, const BlockTableView& table,
-                                    int64_t prefix_tokens, const AttentionParams& params,
-                                    const PlanOptions& options) override {
-    return NoThrow("PlanCascade", [&] {
-      return PlanSharedPrefix(pool, table, prefix_tokens, params, options, threads_.threads());
-    });
-  }
-
-  Status DecodeAttention(const KvPoolView& pool, const BlockTableView& table,
-                         const AttentionParams& params, const AttentionPlan& plan,
-                         std::span<std::byte> workspace) override {
-    return NoThrow("DecodeAttention", [&] {
-      if (Status s = ValidateAttention(pool, table, params); !s.ok()) return s;
-      if (Status s = ValidatePlan(pool, table, params, plan, workspace); !s.ok()) return s;
-      RunPlan(pool, table, params, plan, workspace);
-      return Status::Ok();
-    });
-  }
-
-  // Items carry as many query rows as the plan gave them, so one path serves both.
-  Status AppendAttention(const KvPoolView& pool, const BlockTableView& table,
-                         const AttentionParams& params, const AttentionPlan& plan,
-                         std::span<std::byte> workspace) override {
-    return DecodeAttention(pool, table, params, plan, workspace);
-  }
-
-  Status MergeStates(const MergeParams& params) override {
-    return NoThrow("MergeStates", [&] {
-      if (Status s = ValidateMerge(params); !s.ok()) return s;
-      MergeDense(params);
-      return Status::Ok();
-    });
-  }
-
-  Status CopyBlocks(const KvPoolView& pool, std::span<const CopyOrder> orders) override {
-    return NoThrow("CopyBlocks", [&] {
-      if (Status s = ValidateCopies(pool, orders); !s.ok()) return s;
-      const std::vector<size_t> cuts = CutIntoWaves(orders);
-      for (size_t wave = 0; wave + 1 < cuts.size(); ++wave) {
-        const auto part = orders.subspan(cuts[wave], cuts[wave + 1] - cuts[wave]);
-        ForEach(part.size(), [&](size_t i) {
-          if (part[i].source == part[i].destination) return;
-          CopyBlock(pool, part[i].source, pool, part[i].destination, part[i].tokens);
-        });
-      }
-      return Status::Ok();
-    });
-  }
-
-  Status GatherBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
-                      std::span<std::byte> destination) override {
-    return NoThrow("GatherBlocks", [&] {
-      if (Status s = ValidateIds(pool, ids, false, destination.size()); !s.ok()) return s;
-      const auto bytes = static_cast<size_t>(pool.layout.content_bytes());
-      ForEach(ids.size(),
-              [&](size_t i) { GatherBlock(pool, ids[i], destination.data() + i * bytes); });
-      return Status::Ok();
-    });
-  }
-
-  Status ScatterBlocks(const KvPoolView& pool, std::span<const int32_t> ids,
-                       std::span<const std::byte> source) override {
-    return NoThrow("ScatterBlocks", [&] {
-      if (Status s = ValidateIds(pool, ids, true, source.size()); !s.ok()) return s;
-      const auto bytes = static_cast<size_t>(pool.layout.content_bytes());
-      ForEach(ids.size(), [&](size_t i) { ScatterBlock(pool, ids[i], source.data() + i * bytes); });
-      return Status::Ok();
-    });
-  }
-
-  Status TransferBlocks(const KvPoolView& source, const KvPoolView& destination,
-                        std::span<const BlockPair> pairs) override {
-    return NoThrow("TransferBlocks", [&] {
-      if (Status s = ValidateTransfer(source, destination, pairs); !s.ok()) return s;
-      ForEach(pairs.size(), [&](size_t i) {
-        CopyBlock(source, pairs[i].source, destination, pairs[i].destination,
-                  source.layout.block_tokens());
-      });
-      return Status::Ok();
-    });
-  }
-
-  Status ChecksumBlocks(const KvPoolView& pool, uint64_t seed,
-                        std::span<const ChecksumOrder> orders,
-                        std::span<ChecksumSums> sums) override {
-    return NoThrow("ChecksumBlocks", [&] {
-      if (Status s = ValidateChecksums(pool, orders, sums.size()); !s.ok()) return s;
-      ForEach(orders.size(), [&](size_t i) { sums[i] = ChecksumBlock(pool, seed, orders[i]); });
-      return Status::Ok();
-    });
-  }
-
  private:
-  template <typename Body>
-  void ForEach(size_t count, const Body& body) {
-    threads_.Run(static_cast<int64_t>(count),
-                 [&body](int64_t i, int) { body(static_cast<size_t>(i)); });
-  }
+  int Parts(const KvPoolView&) const override { return threads_.threads(); }
 
-  void WriteTokens(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
-                   WriteReport* report) {
-    std::atomic<int64_t> written{0};
+  Status DoWrite(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
+                 int64_t* nan_inputs) override {
     std::atomic<int64_t> nans{0};
     const int64_t tasks = (targets.tokens + kTokensPerWriteTask - 1) / kTokensPerWriteTask;
     threads_.Run(tasks, [&](int64_t task, int) {
       const int64_t end = std::min(targets.tokens, (task + 1) * kTokensPerWriteTask);
+      int64_t bad = 0;
       for (int64_t token = task * kTokensPerWriteTask; token < end; ++token) {
-        const int64_t target = targets.slots[token];
-        if (target < 0) continue;
-        int64_t bad = 0;
-        for (int64_t head = 0; head < pool.layout.kv_heads; ++head) {
-          bad += WriteRow(pool, rows, false, token, head, target);
-          bad += WriteRow(pool, rows, true, token, head, target);
-        }
-        written.fetch_add(1, std::memory_order_relaxed);
-        if (bad > 0) nans.fetch_add(bad, std::memory_order_relaxed);
+        bad += WriteToken(pool, rows, token, targets.slots[token]);
+      }
+      if (bad > 0) nans.fetch_add(bad, std::memory_order_relaxed);
+    });
+    if (nan_inputs != nullptr) *nan_inputs = nans.load();
+    return Status::Ok();
+  }
+
+  Status DoAttention(const KvPoolView& pool, const BlockTableView& table,
+                     const AttentionParams& params, const AttentionPlan& plan,
+                     std::span<std::byte> workspace) override {
+    AttentionCall call{pool, table, params, plan};
+    call.partial_out = reinterpret_cast<float*>(workspace.data());
+    const int64_t cells = plan.partial_rows * params.q_heads;
+    if (cells > 0) call.partial_lse = call.partial_out + cells * pool.layout.head_dim;
+    SetPositions(table, params);
+    call.positions = positions_.data();
+    const std::vector<AttentionTask> tasks = MakeTasks(call, threads_.threads());
+    ReserveScratch(call, tasks);
+    threads_.Run(static_cast<int64_t>(tasks.size()), [&](int64_t task, int worker) {
+      Attend(call, tasks[static_cast<size_t>(task)], scratch_[static_cast<size_t>(worker)]);
+    });
+    threads_.Run(static_cast<int64_t>(plan.merges.size()), [&](int64_t merge, int worker) {
+      MergePlanned(call, merge, scratch_[static_cast<size_t>(worker)]);
+    });
+    return Status::Ok();
+  }
+
+  Status DoMerge(const MergeParams& p) override {
+    for (AttentionScratch& scratch : scratch_) scratch.Reserve({.merge_states = p.states});
+    threads_.Run(p.rows, [&](int64_t row, int worker) {
+      for (int64_t head = 0; head < p.heads; ++head) {
+        MergeDense(p, row, head, scratch_[static_cast<size_t>(worker)]);
       }
     });
-    if (report != nullptr) *report = {written.load(), nans.load()};
+    return Status::Ok();
+  }
+
+  Status DoCopy(const KvPoolView& pool, std::span<const CopyOrder> orders) override {
+    const std::vector<size_t> cuts = CutIntoWaves(orders);
+    for (size_t wave = 0; wave + 1 < cuts.size(); ++wave) {
+      const auto part = orders.subspan(cuts[wave], cuts[wave + 1] - cuts[wave]);
+      ForEach(part.size(), [&](size_t i) {
+        if (part[i].source == part[i].destination) return;
+        CopyBlock(pool, part[i].source, pool, part[i].destination, part[i].tokens);
+      });
+    }
+    return Status::Ok();
+  }
+
+  Status DoGather(const KvPoolView& pool, std::span<const int32_t> ids,
+                  std::span<std::byte> destination) override {
+    const auto bytes = static_cast<size_t>(pool.layout.content_bytes());
+    ForEach(ids.size(),
+            [&](size_t i) { GatherBlock(pool, ids[i], destination.data() + i * bytes); });
+    return Status::Ok();
+  }
+
+  Status DoScatter(const KvPoolView& pool, std::span<const int32_t> ids,
+                   std::span<const std::byte> source) override {
+    const auto bytes = static_cast<size_t>(pool.layout.content_bytes());
+    ForEach(ids.size(), [&](size_t i) { ScatterBlock(pool, ids[i], source.data() + i * bytes); });
+    return Status::Ok();
+  }
+
+  Status DoTransfer(const KvPoolView& source, const KvPoolView& destination,
+                    std::span<const BlockPair> pairs) override {
+    ForEach(pairs.size(), [&](size_t i) {
+      CopyBlock(source, pairs[i].source, destination, pairs[i].destination,
+                source.layout.block_tokens());
+    });
+    return Status::Ok();
+  }
+
+  Status DoChecksum(const KvPoolView& pool, uint64_t seed, std::span<const ChecksumOrder> orders,
+                    std::span<ChecksumSums> sums) override {
+    ForEach(orders.size(), [&](size_t i) { sums[i] = ChecksumBlock(pool, seed, orders[i]); });
+    return Status::Ok();
+  }
+
+  template <typename Body>
+  void ForEach(size_t count, const Body& body) {
+    threads_.Run(static_cast<int64_t>(count),
+                 [&body](int64_t i, int) { body(static_cast<size_t>(i)); });
   }
 
   void ReserveScratch(const AttentionCall& call, const std::vector<AttentionTask>& tasks) {
@@ -212,51 +203,6 @@ class CpuBackend final : public Backend {
         positions_[static_cast<size_t>(s.q_row + i)] = s.first_position + i;
       }
     }
-  }
-
-  void RunPlan(const KvPoolView& pool, const BlockTableView& table, const AttentionParams& params,
-               const AttentionPlan& plan, std::span<std::byte> workspace) {
-    AttentionCall call{pool, table, params, plan};
-    call.partial_out = reinterpret_cast<float*>(workspace.data());
-    const int64_t cells = plan.partial_rows * params.q_heads;
-    if (cells > 0) call.partial_lse = call.partial_out + cells * pool.layout.head_dim;
-    SetPositions(table, params);
-    call.positions = positions_.data();
-    const std::vector<AttentionTask> tasks = MakeTasks(call, threads_.threads());
-    ReserveScratch(call, tasks);
-    threads_.Run(static_cast<int64_t>(tasks.size()), [&](int64_t task, int worker) {
-      Attend(call, tasks[static_cast<size_t>(task)], scratch_[static_cast<size_t>(worker)]);
-    });
-    threads_.Run(static_cast<int64_t>(plan.merges.size()), [&](int64_t merge, int worker) {
-      MergePlanned(call, merge, scratch_[static_cast<size_t>(worker)]);
-    });
-  }
-
-  void MergeDense(const MergeParams& p) {
-    const int64_t cells = p.rows * p.heads;
-    const auto states = static_cast<size_t>(p.states);
-    for (AttentionScratch& scratch : scratch_) scratch.Reserve({.merge_states = p.states});
-    threads_.Run(p.rows, [&](int64_t row, int worker) {
-      AttentionScratch& scratch = scratch_[static_cast<size_t>(worker)];
-      for (int64_t head = 0; head < p.heads; ++head) {
-        const int64_t at = row * p.heads + head;
-        for (size_t s = 0; s < states; ++s) {
-          const int64_t from = static_cast<int64_t>(s) * cells + at;
-          scratch.merge_outs[s] = p.partial_out + from * p.head_dim;
-          scratch.merge_lses[s] = p.partial_lse[from];
-        }
-        MergeCell cell;
-        cell.outs = scratch.merge_outs.data();
-        cell.lses = scratch.merge_lses.data();
-        cell.states = p.states;
-        cell.head_dim = p.head_dim;
-        cell.sink = p.sinks != nullptr ? p.sinks + head : nullptr;
-        cell.out = static_cast<std::byte*>(p.out) + at * p.head_dim * ElementBytes(p.out_dtype);
-        cell.out_dtype = p.out_dtype;
-        cell.lse = p.lse != nullptr ? p.lse + at : nullptr;
-        Merge(cell);
-      }
-    });
   }
 
   ThreadPool threads_;

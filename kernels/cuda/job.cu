@@ -91,16 +91,20 @@ void Job::Copy(void* to, const void* from, size_t bytes) {
   if (status_.ok()) status_ = device_.Copy(stream_, to, from, bytes);
 }
 
-const std::byte* Job::In(const void* data, size_t bytes) {
-  const auto* host = static_cast<const std::byte*>(data);
-  if (bytes == 0 || device_.IsReachable(data)) return host;
+bool Job::IsUsable(const void* data, size_t bytes, size_t alignment) const {
+  if (bytes == 0) return true;
+  return reinterpret_cast<uintptr_t>(data) % alignment == 0 && device_.IsReachable(data);
+}
+
+const std::byte* Job::In(const void* data, size_t bytes, size_t alignment) {
+  if (IsUsable(data, bytes, alignment)) return static_cast<const std::byte*>(data);
   std::byte* const staged = Scratch(bytes);
   Copy(staged, data, bytes);
   return staged;
 }
 
-std::byte* Job::InOut(void* data, size_t bytes) {
-  if (bytes == 0 || device_.IsReachable(data)) return static_cast<std::byte*>(data);
+std::byte* Job::InOut(void* data, size_t bytes, size_t alignment) {
+  if (IsUsable(data, bytes, alignment)) return static_cast<std::byte*>(data);
   std::byte* const staged = Scratch(bytes);
   Copy(staged, data, bytes);
   if (status_.ok()) backs_.push_back({data, staged, bytes});

@@ -7,11 +7,7 @@
 #include <span>
 #include <vector>
 
-#ifdef __CUDACC__
-#include "kernels/simt/cuda_runtime.cuh"
-#else
-#include "kernels/simt/emulated_runtime.h"
-#endif
+#include "kernels/simt/device.h"
 #include "kernels/simt/simt.h"
 
 namespace quire::kernels::QUIRE_SIMT {
@@ -100,10 +96,10 @@ class Job {
   Job(Device& device, Arena& arena, StreamId stream)
       : device_(device), arena_(arena), stream_(stream) {}
 
-  // Where kernels find host or device memory; a copy if they cannot reach it.
-  const std::byte* In(const void* data, size_t bytes);
+  // Where kernels find host or device memory; a copy if they cannot reach it or it is not aligned.
+  const std::byte* In(const void* data, size_t bytes, size_t alignment = 1);
   // As In, and Finish copies it back. What the kernel does not write stays as it was.
-  std::byte* InOut(void* data, size_t bytes);
+  std::byte* InOut(void* data, size_t bytes, size_t alignment = 1);
   // `memory` if kernels can reach it, else scratch of that size.
   std::byte* Reachable(std::byte* memory, size_t bytes);
   std::byte* Scratch(size_t bytes);
@@ -129,6 +125,7 @@ class Job {
     size_t bytes;
   };
 
+  bool IsUsable(const void* data, size_t bytes, size_t alignment) const;
   void Copy(void* to, const void* from, size_t bytes);
 
   Device& device_;

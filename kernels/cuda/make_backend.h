@@ -1,20 +1,19 @@
-// The device backend of a GPU, or of the emulator.
+// The device backend on a GPU, or on the emulator.
 #ifndef QUIRE_KERNELS_CUDA_MAKE_BACKEND_H_
 #define QUIRE_KERNELS_CUDA_MAKE_BACKEND_H_
 
 #include <memory>
 
-#include "kernels/device_backend.h"
+#include "kernels/simt/device.h"
 
 namespace quire::kernels {
 
 namespace cuda {
-Result<std::unique_ptr<DeviceBackend>> MakeBackend();
+Result<std::unique_ptr<DeviceBackend>> MakeBackend(std::unique_ptr<Device> device);
 }  // namespace cuda
 
 namespace emulated {
-struct DeviceOptions;
-Result<std::unique_ptr<DeviceBackend>> MakeBackend(const DeviceOptions& options);
+Result<std::unique_ptr<DeviceBackend>> MakeBackend(std::unique_ptr<Device> device);
 }  // namespace emulated
 
 }  // namespace quire::kernels

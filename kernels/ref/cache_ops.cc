@@ -31,8 +31,9 @@ RowSource SourceOf(const KvRows& rows, bool is_v) {
   return {rows.k, rows.k_token_stride, rows.k_head_stride, rows.k_scale};
 }
 
-void WriteRow(const KvPoolView& pool, const KvRows& rows, bool is_v, int64_t token, int64_t head,
-              int64_t target, WriteReport* report) {
+// Returns NaN inputs.
+int64_t WriteRow(const KvPoolView& pool, const KvRows& rows, bool is_v, int64_t token, int64_t head,
+                 int64_t target) {
   const PagedKvLayout& layout = pool.layout;
   const RowSource source = SourceOf(rows, is_v);
   const int64_t from = token * source.token_stride + head * source.head_stride;
@@ -47,12 +48,14 @@ void WriteRow(const KvPoolView& pool, const KvRows& rows, bool is_v, int64_t tok
                  scale);
   }
   const int64_t to = layout.RowOffset(block, rows.layer, head, is_v, slot);
+  int64_t nans = 0;
   for (int64_t i = 0; i < layout.head_dim; ++i) {
     const float value = LoadElement(rows.dtype, source.data, from + i);
-    if (std::isnan(value) && ElementBytes(layout.dtype) == 1) ++report->nan_inputs;
+    if (std::isnan(value) && ElementBytes(layout.dtype) == 1) ++nans;
     const float stored = ElementBytes(layout.dtype) == 1 ? value / scale : value;
     StoreElement(layout.dtype, pool.base, to + i, stored);
   }
+  return nans;
 }
 
 // Calls row(is_v, layer, head, slot) for the first `tokens` slots, in the order of dense blocks.
@@ -89,18 +92,17 @@ uint64_t Product(uint64_t word, uint64_t key) {
 
 }  // namespace
 
-void Write(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
-           WriteReport* report) {
-  *report = {};
+int64_t Write(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets) {
+  int64_t nans = 0;
   for (int64_t token = 0; token < targets.tokens; ++token) {
     if (targets.slots[token] < 0) continue;
-    ++report->tokens_written;
     for (int64_t head = 0; head < pool.layout.kv_heads; ++head) {
       for (const bool is_v : {false, true}) {
-        WriteRow(pool, rows, is_v, token, head, targets.slots[token], report);
+        nans += WriteRow(pool, rows, is_v, token, head, targets.slots[token]);
       }
     }
   }
+  return nans;
 }
 
 void Copy(const KvPoolView& pool, const CopyOrder& order) {

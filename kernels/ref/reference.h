@@ -15,8 +15,8 @@ std::unique_ptr<Backend> MakeReferenceBackend();
 // The parts of it; arguments are validated already.
 void Attention(const KvPoolView& pool, const BlockTableView& table, const AttentionParams& params);
 void Merge(const MergeParams& params);
-void Write(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets,
-           WriteReport* report);
+// Returns NaN inputs met while quantising.
+int64_t Write(const KvPoolView& pool, const KvRows& rows, const TokenTargets& targets);
 void Copy(const KvPoolView& pool, const CopyOrder& order);
 void Gather(const KvPoolView& pool, int32_t block, std::byte* destination);
 void Scatter(const KvPoolView& pool, int32_t block, const std::byte* source);

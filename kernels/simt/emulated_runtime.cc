@@ -1,134 +1,180 @@
 #include "kernels/simt/emulated_runtime.h"
 
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "kernels/cuda/make_backend.h"
+#include "kernels/guard.h"
 #include "kernels/hash.h"
 
 namespace quire::kernels::emulated {
+namespace {
 
-Result<std::unique_ptr<Device>> Device::Open(const DeviceOptions& options) {
-  return std::make_unique<Device>(options);
-}
+class EmulatedDevice final : public Device {
+ public:
+  explicit EmulatedDevice(const DeviceOptions& options)
+      : options_(options), emulator_(options.emulator), random_(options.late_seed), streams_(1) {}
 
-Device::Device(const DeviceOptions& options)
-    : options_(options), emulator_(options.emulator), random_(options.late_seed), streams_(1) {}
+  int multiprocessors() const override { return 4; }
 
-Result<std::byte*> Device::Allocate(size_t bytes) {
-  auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  std::byte* const data = memory.get();
-  std::memset(data, 0xff, bytes);  // NaN in every type
-  reachable_[data] = bytes;
-  owned_[data] = std::move(memory);
-  return data;
-}
-
-void Device::Free(std::byte* memory) {
-  reachable_.erase(memory);
-  owned_.erase(memory);
-}
-
-bool Device::IsReachable(const void* memory) const {
-  const auto* at = static_cast<const std::byte*>(memory);
-  auto range = reachable_.upper_bound(at);
-  if (range == reachable_.begin()) return false;
-  --range;
-  return at < range->first + range->second;
-}
-
-Status Device::Pin(std::byte* memory, size_t bytes) {
-  reachable_[memory] = bytes;
-  return Status::Ok();
-}
-
-// As cudaMemcpyAsync: pageable memory is read before the call returns, and written before it does.
-Status Device::Copy(StreamId stream, void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return Status::Ok();
-  std::function<void()> run = [to, from, bytes] { std::memcpy(to, from, bytes); };
-  if (!IsReachable(from)) {
-    const auto* first = static_cast<const std::byte*>(from);
-    run = [to, held = std::vector<std::byte>(first, first + bytes)] {
-      std::memcpy(to, held.data(), held.size());
-    };
+  Result<std::byte*> Allocate(size_t bytes) override {
+    auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    std::byte* const data = memory.get();
+    std::memset(data, 0xff, bytes);  // NaN in every type
+    reachable_[data] = bytes;
+    owned_[data] = std::move(memory);
+    return data;
   }
-  if (Status s = Queue(stream, std::move(run)); !s.ok()) return s;
-  return IsReachable(to) ? Status::Ok() : Synchronize(stream);
-}
 
-Status Device::Zero(StreamId stream, void* to, size_t bytes) {
-  return Queue(stream, [to, bytes] { std::memset(to, 0, bytes); });
-}
-
-Result<StreamId> Device::NewStream() {
-  streams_.emplace_back();
-  return static_cast<StreamId>(streams_.size() - 1);
-}
-
-bool Device::HasStream(StreamId stream) const {
-  return stream >= 0 && static_cast<size_t>(stream) < streams_.size();
-}
-
-Result<EventId> Device::Record(StreamId stream) {
-  const auto event = static_cast<EventId>(passed_.size());
-  passed_.push_back(false);
-  if (Status s = Queue(stream, [this, event] { passed_[static_cast<size_t>(event)] = true; });
-      !s.ok()) {
-    return s;
+  void Free(std::byte* memory) override {
+    reachable_.erase(memory);
+    owned_.erase(memory);
   }
-  return event;
-}
 
-Status Device::Wait(StreamId stream, EventId event) {
-  if (event < 0 || static_cast<size_t>(event) >= passed_.size()) {
-    return Status::Invalid("event", "there is no event " + std::to_string(event));
+  bool IsReachable(const void* memory) const override {
+    const auto* at = static_cast<const std::byte*>(memory);
+    auto range = reachable_.upper_bound(at);
+    if (range == reachable_.begin()) return false;
+    --range;
+    return at < range->first + range->second;
   }
-  streams_[static_cast<size_t>(stream)].push_back({[] {}, event});
-  return Fault();
-}
 
-Result<bool> Device::HasPassed(EventId event) {
-  if (event < 0 || static_cast<size_t>(event) >= passed_.size()) {
-    return Status::Invalid("event", "there is no event " + std::to_string(event));
+  // As cudaMemcpyAsync: pageable memory is read before the call returns, and written before it
+  // does.
+  Status Copy(StreamId stream, void* to, const void* from, size_t bytes) override {
+    if (bytes == 0) return Status::Ok();
+    std::function<void()> run = [to, from, bytes] { std::memcpy(to, from, bytes); };
+    if (!IsReachable(from)) {
+      const auto* first = static_cast<const std::byte*>(from);
+      run = [to, held = std::vector<std::byte>(first, first + bytes)] {
+        std::memcpy(to, held.data(), held.size());
+      };
+    }
+    if (Status s = Queue(stream, std::move(run)); !s.ok()) return s;
+    return IsReachable(to) ? Status::Ok() : FinishStream(stream);
   }
-  // Whoever polls must see progress.
-  if (!passed_[static_cast<size_t>(event)]) RunSome();
-  return static_cast<bool>(passed_[static_cast<size_t>(event)]);
-}
 
-Status Device::Synchronize(StreamId stream) {
-  while (!streams_[static_cast<size_t>(stream)].empty() && fault_.empty()) RunSome();
-  return Fault();
-}
-
-Status Device::Queue(StreamId stream, std::function<void()> run) {
-  std::deque<Task>& tasks = streams_[static_cast<size_t>(stream)];
-  tasks.push_back({std::move(run), -1});
-  while (options_.late_seed == 0 && !tasks.empty() && CanRun(tasks)) RunSome();
-  return Fault();
-}
-
-bool Device::CanRun(const std::deque<Task>& stream) const {
-  if (stream.empty()) return false;
-  const EventId event = stream.front().wait_for;
-  return event < 0 || passed_[static_cast<size_t>(event)];
-}
-
-// The first task of a random stream that may run.
-void Device::RunSome() {
-  random_ = Mix64(random_ + kGolden);
-  for (size_t i = 0; i < streams_.size(); ++i) {
-    std::deque<Task>& stream = streams_[(random_ + i) % streams_.size()];
-    if (!CanRun(stream)) continue;
-    const Task task = std::move(stream.front());
-    stream.pop_front();
-    if (fault_.empty()) task.run();
-    return;
+  Status Zero(StreamId stream, void* to, size_t bytes) override {
+    return Queue(stream, [to, bytes] { std::memset(to, 0, bytes); });
   }
-  fault_ = "every stream waits for an event that none will record";
+
+ private:
+  struct Task {
+    std::function<void()> run;
+    size_t wait_for = 0;  // may run once this recording has passed
+  };
+
+  Status AddStream() override {
+    streams_.emplace_back();
+    return Status::Ok();
+  }
+
+  Status AddEvent() override {
+    recording_.push_back(0);
+    return Status::Ok();
+  }
+
+  // Each recording has its own number: who waits for an event waits for what was recorded then.
+  Status RecordEvent(EventId event, StreamId stream) override {
+    const size_t recording = passed_.size();
+    passed_.push_back(false);
+    recording_[static_cast<size_t>(event)] = recording;
+    return Queue(stream, [this, recording] { passed_[recording] = true; });
+  }
+
+  Status WaitForEvent(StreamId stream, EventId event) override {
+    TasksOf(stream).push_back({[] {}, recording_[static_cast<size_t>(event)]});
+    return Fault();
+  }
+
+  Result<bool> QueryEvent(EventId event) override {
+    const size_t recording = recording_[static_cast<size_t>(event)];
+    // Whoever polls must see progress.
+    if (!passed_[recording]) RunSome();
+    return static_cast<bool>(passed_[recording]);
+  }
+
+  Status FinishStream(StreamId stream) override {
+    while (!TasksOf(stream).empty() && fault_.empty()) RunSome();
+    return Fault();
+  }
+
+  Status LaunchKernel(const KernelLaunch& launch) override {
+    const auto* args = static_cast<const std::byte*>(launch.args);
+    return Queue(launch.stream, [this, launch,
+                                 held = std::vector<std::byte>(args, args + launch.args_bytes)] {
+      const std::string fault = emulator_.Run(launch.ctas, launch.threads, launch.shared_bytes,
+                                              [&] { launch.run(launch.kernel, held.data()); });
+      if (!fault.empty() && fault_.empty()) fault_ = fault;
+    });
+  }
+
+  Status Lock(std::byte* memory, size_t bytes) override {
+    reachable_[memory] = bytes;
+    return Status::Ok();
+  }
+
+  Status Unlock(std::byte* memory) override {
+    reachable_.erase(memory);
+    return Status::Ok();
+  }
+
+  std::deque<Task>& TasksOf(StreamId stream) { return streams_[static_cast<size_t>(stream)]; }
+
+  Status Queue(StreamId stream, std::function<void()> run) {
+    std::deque<Task>& tasks = TasksOf(stream);
+    tasks.push_back({std::move(run)});
+    while (options_.late_seed == 0 && !tasks.empty() && CanRun(tasks)) RunSome();
+    return Fault();
+  }
+
+  bool CanRun(const std::deque<Task>& stream) const {
+    return !stream.empty() && passed_[stream.front().wait_for];
+  }
+
+  // The first task of a random stream that may run.
+  void RunSome() {
+    random_ = Mix64(random_ + kGolden);
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      std::deque<Task>& stream = streams_[(random_ + i) % streams_.size()];
+      if (!CanRun(stream)) continue;
+      const Task task = std::move(stream.front());
+      stream.pop_front();
+      if (fault_.empty()) task.run();
+      return;
+    }
+    fault_ = "every stream waits for an event that none will record";
+  }
+
+  Status Fault() const {
+    if (fault_.empty()) return Status::Ok();
+    return Status(StatusCode::kInternal, "device", fault_);
+  }
+
+  const DeviceOptions options_;
+  Emulator emulator_;
+  uint64_t random_;
+  std::map<const std::byte*, size_t> reachable_;
+  std::map<std::byte*, std::unique_ptr<std::byte[]>> owned_;
+  std::vector<std::deque<Task>> streams_;
+  std::vector<size_t> recording_;      // the latest, per event
+  std::vector<bool> passed_ = {true};  // per recording; 0 is what needs none
+  std::string fault_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeDevice(const DeviceOptions& options) {
+  return std::make_unique<EmulatedDevice>(options);
 }
 
-Status Device::Fault() const {
-  if (fault_.empty()) return Status::Ok();
-  return Status(StatusCode::kInternal, "device", fault_);
+Result<std::unique_ptr<DeviceBackend>> MakeBackend(const DeviceOptions& options) {
+  return NoThrow("CreateBackend", [&] { return MakeBackend(MakeDevice(options)); });
 }
 
 }  // namespace quire::kernels::emulated

@@ -80,7 +80,7 @@ run() {
 }
 
 # First what is cheap and shows whether anything works at all.
-for part in checksum write move csr_table decode append cascade limits; do
+for part in arguments checksum write move csr_table decode append cascade limits; do
   run "$part" 60 "$build/tests/kernels/gpu/kernel_${part}_cuda_test"
 done
 run gpu_check 150 "$build/tests/kernels/gpu/quire-gpu-bench" --json "$out/gpu_check.json"

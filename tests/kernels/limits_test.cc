@@ -178,7 +178,7 @@ TEST(LimitsTest, K29_BadCallsAreRefusedBeforeAnyWrite) {
   EXPECT_EQ(argument([](AttentionParams& p) { p.cu_q_lens = nullptr; }), "params.q_rows");
   EXPECT_EQ(argument([](AttentionParams& p) { p.q_dtype = DType::kI8; }), "params.q_dtype");
   EXPECT_EQ(argument([](AttentionParams& p) { p.out_dtype = DType::kE4M3; }), "params.out_dtype");
-  EXPECT_EQ(argument([](AttentionParams& p) { p.out_row_stride = 3; }), "params.out_head_stride");
+  EXPECT_EQ(argument([](AttentionParams& p) { p.out_row_stride = 3; }), "params.out_row_stride");
   EXPECT_EQ(argument([](AttentionParams& p) { p.softcap = -1; }), "params.softcap");
   EXPECT_EQ(argument([](AttentionParams& p) { p.scale = std::nanf(""); }), "params.scale");
   EXPECT_EQ(argument([](AttentionParams& p) { p.mask.window_left = -2; }),

@@ -57,7 +57,25 @@ TEST(MoveTest, ScatterRefusesRepeatedBlocksAndWrongSizes) {
     EXPECT_EQ(backend->ScatterBlocks(pool.view(), twice, dense).argument(), "ids");
     EXPECT_TRUE(backend->GatherBlocks(pool.view(), twice, dense).ok());
     EXPECT_EQ(backend->GatherBlocks(pool.view(), outside, dense).argument(), "ids");
-    EXPECT_EQ(backend->GatherBlocks(pool.view(), {twice, 1}, dense).argument(), "bytes");
+    EXPECT_EQ(backend->GatherBlocks(pool.view(), {twice, 1}, dense).argument(), "destination");
+  }
+}
+
+TEST(MoveTest, DenseMemoryNeedsNoAlignment) {
+  const TestPool from = FilledPool(CopyLayout(), 3);
+  TestPool to(CopyLayout(), 3);
+  const auto bytes = static_cast<size_t>(2 * from.layout().content_bytes());
+  const int32_t ids[] = {2, 0};
+  for (const size_t odd : {1, 8}) {
+    std::vector<std::byte> memory(bytes + odd);
+    const auto dense = std::span(memory).subspan(odd);
+    const auto backend = MakeTested();
+    ASSERT_TRUE(backend->GatherBlocks(from.view(), ids, dense).ok());
+    EXPECT_TRUE(
+        std::equal(dense.begin(), dense.end() - std::ssize(dense) / 2, from.Bytes(2).begin()));
+    ASSERT_TRUE(backend->ScatterBlocks(to.view(), ids, dense).ok());
+    EXPECT_EQ(to.Bytes(2), from.Bytes(2));
+    EXPECT_EQ(to.Bytes(0), from.Bytes(0));
   }
 }
 

@@ -250,7 +250,7 @@ TEST(PlanTest, BadOptionsAreNamed) {
   EXPECT_EQ(MakePlan({}, kShape, {}, options).status().argument(), "options.parts");
   options.parts = 1;
   options.q_tile_rows = 0;
-  EXPECT_EQ(MakePlan({}, kShape, {}, options).status().argument(), "options");
+  EXPECT_EQ(MakePlan({}, kShape, {}, options).status().argument(), "options.q_tile_rows");
   EXPECT_EQ(MakePlan({}, {7, 2, 64, 16}, {}, {.parts = 1}).status().argument(), "q_heads");
 }
 

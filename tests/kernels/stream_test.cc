@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "kernels/cuda/make_backend.h"
 #include "kernels/simt/emulated_runtime.h"
 #include "tests/kernels/testing/blocks.h"
 
@@ -105,6 +104,55 @@ TEST(StreamTest, WaitingForWhatNobodyRecordsIsReported) {
   EXPECT_EQ(backend->Record(-1).status().argument(), "stream");
   EXPECT_EQ(backend->Wait(kDefaultStream, 3).argument(), "event");
   EXPECT_EQ(backend->HasPassed(-1).status().argument(), "event");
+}
+
+TEST(StreamTest, AReleasedEventIsGoneAndItsIdComesBackOnce) {
+  const auto backend = LateBackend(5);
+  const Result<EventId> first = backend->Record(kDefaultStream);
+  ASSERT_TRUE(first.ok());
+  for (int i = 0; i < 2; ++i) backend->Release(*first);
+  for (const EventId none : {EventId{-1}, EventId{77}, *first}) {
+    backend->Release(none);
+    EXPECT_EQ(backend->Wait(kDefaultStream, none).argument(), "event") << none;
+    EXPECT_EQ(backend->HasPassed(none).status().argument(), "event") << none;
+  }
+  const Result<EventId> second = backend->Record(kDefaultStream);
+  const Result<EventId> third = backend->Record(kDefaultStream);
+  ASSERT_TRUE(second.ok() && third.ok());
+  EXPECT_EQ(*second, *first);
+  EXPECT_NE(*third, *second);
+}
+
+// Who waits for an event waits for what was recorded then, whatever its id is used for later.
+TEST(StreamTest, AWaitOutlivesTheReleaseOfItsEvent) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    TestPool device = FilledPool(SmallLayout(), kBlocks);
+    TestPool host(SmallLayout(), kBlocks);
+    const auto backend = LateBackend(seed);
+    const Result<StreamId> compute = backend->NewStream();
+    const Result<StreamId> copies = backend->NewStream();
+    ASSERT_TRUE(compute.ok() && copies.ok());
+    const CopyOrder order{0, 1, 8};
+    ASSERT_TRUE(backend->UseStream(*compute).ok());
+    ASSERT_TRUE(backend->CopyBlocks(device.view(), {&order, 1}).ok());
+    const Result<EventId> written = backend->Record(*compute);
+    ASSERT_TRUE(written.ok() && backend->Wait(*copies, *written).ok());
+    backend->Release(*written);
+    ASSERT_EQ(*backend->Record(*copies), *written);  // passes only after the wait
+    const BlockPair pair{1, 3};
+    ASSERT_TRUE(backend->UseStream(*copies).ok());
+    ASSERT_TRUE(backend->TransferBlocks(device.view(), host.view(), {&pair, 1}).ok());
+    const Status done = backend->Synchronize(*copies);
+    ASSERT_TRUE(done.ok()) << done.message();
+    EXPECT_EQ(host.Bytes(3), device.Bytes(0)) << seed;
+  }
+}
+
+TEST(StreamTest, MemoryThatCannotBeHadIsAStatus) {
+  const auto backend = LateBackend(5);
+  const Result<std::byte*> memory = backend->AllocateDevice(size_t{1} << 62);
+  EXPECT_EQ(memory.status().code(), StatusCode::kInternal);
+  EXPECT_EQ(backend->Synchronize(9).argument(), "stream");
 }
 
 }  // namespace

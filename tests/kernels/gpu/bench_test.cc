@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "kernels/cuda/make_backend.h"
 #include "kernels/simt/emulated_runtime.h"
 #include "tests/kernels/gpu/cases.h"
 

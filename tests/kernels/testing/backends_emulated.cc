@@ -1,7 +1,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "kernels/cuda/make_backend.h"
 #include "kernels/simt/emulated_runtime.h"
 #include "tests/kernels/testing/backends.h"
 

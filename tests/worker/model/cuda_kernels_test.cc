@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cuda/make_backend.h"
 #include "kernels/simt/emulated_runtime.h"
 #include "tests/worker/model/heap_pool.h"
 #include "worker/model/transformer.h"
