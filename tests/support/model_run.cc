@@ -8,34 +8,6 @@ namespace quire::testing {
 namespace {
 
 constexpr size_t kLogLines = 60;
-constexpr char kFingerprint[] = "model";
-
-std::string Text(const BlockStateCounts& counts) {
-  std::ostringstream text;
-  text << "free " << counts.free << " fenced " << counts.fenced << " filling " << counts.filling
-       << " pending " << counts.pending << " referenced " << counts.referenced << " idle "
-       << counts.idle << " bad " << counts.bad << " quarantined " << counts.quarantined << " dead "
-       << counts.dead;
-  return text.str();
-}
-
-std::string Text(const SequenceView& view) {
-  std::ostringstream text;
-  text << "sequence " << view.handle << " committed " << view.committed << " length " << view.length
-       << " reserved " << view.reserved;
-  for (const GroupTable& table : view.groups) {
-    text << " [";
-    for (const BlockId block : table.blocks) {
-      if (block == kNoBlock) {
-        text << "- ";
-      } else {
-        text << Index(block) << " ";
-      }
-    }
-    text << "]";
-  }
-  return text.str();
-}
 
 EngineOptions MakeOptions(const ModelRunOptions& run_options, Choices& choices) {
   EngineOptions options;
@@ -220,63 +192,6 @@ std::string ModelRun::ActEndWorker(Player& player) {
   return *ended == sequences ? "" : "another number of sequences ended";
 }
 
-PrefixSelector ModelRun::Select(const Prompt& prompt) const {
-  return {kFingerprint, prompt.parts, prompt.tokens, prompt.digests};
-}
-
-std::string ModelRun::ActPin(Choices& choices) {
-  const Prompt prompt = maker_->MakePrompt(choices);
-  const Duration duration = std::chrono::milliseconds(choices.Between(1, 30));
-  const auto pinned = engine_->PinPrefix(Select(prompt), "owner", duration);
-  Log("pin " + Describe(prompt));
-  const std::string id = pinned.ok() ? pinned->pin_id : "";
-  const uint32_t expected = model_->Pin(Select(prompt), id, duration);
-  if (pinned.ok()) pins_.push_back(id);
-  const uint32_t got = pinned.ok() ? pinned->pinned_tokens : 0;
-  if (got == expected) return "";
-  return "pinned " + std::to_string(got) + " tokens, expected " + std::to_string(expected);
-}
-
-std::string ModelRun::ActUnpin(Choices& choices) {
-  if (pins_.empty()) return "";
-  const auto pin = pins_.begin() + choices.Next(static_cast<uint32_t>(pins_.size()));
-  Log("unpin " + *pin);
-  const bool expected = model_->Unpin(*pin);
-  const bool got = engine_->UnpinPrefix(*pin).ok();
-  pins_.erase(pin);
-  return got == expected ? "" : "another result of unpin";
-}
-
-std::string ModelRun::ActEvict(Choices& choices) {
-  if (choices.OneIn(6)) {
-    Log("flush");
-    const uint64_t expected = model_->Flush();
-    const uint64_t got = engine_->Flush();
-    return got == expected ? ""
-                           : "flush took " + std::to_string(got) + " blocks, expected " +
-                                 std::to_string(expected);
-  }
-  const Prompt prompt = maker_->MakePrompt(choices);
-  if (prompt.tokens.empty()) return "";
-  Log("evict " + Describe(prompt));
-  const uint64_t expected = model_->EvictPrefix(Select(prompt));
-  const auto got = engine_->EvictPrefix(Select(prompt));
-  if (!got.ok()) return "evict refused: " + std::string(got.status().message());
-  if (*got == expected) return "";
-  return "evict took " + std::to_string(*got) + " blocks, expected " + std::to_string(expected);
-}
-
-std::string ModelRun::ActPeek(Choices& choices) {
-  const Prompt prompt = maker_->MakePrompt(choices);
-  if (prompt.tokens.empty()) return "";
-  Log("peek " + Describe(prompt));
-  const uint32_t expected = model_->Peek(Select(prompt));
-  const auto got = engine_->PeekPrefix(Select(prompt));
-  if (!got.ok()) return "peek refused: " + std::string(got.status().message());
-  if (*got == expected) return "";
-  return "peek found " + std::to_string(*got) + " tokens, expected " + std::to_string(expected);
-}
-
 std::string ModelRun::ActOn(Player& player, Choices& choices) {
   const uint32_t kind = choices.Next(100);
   if (kind < 76) return ActStep(player, choices);
@@ -308,35 +223,6 @@ std::string ModelRun::Act(Choices& choices, uint32_t left_out) {
     }
   }
   return difference;
-}
-
-std::string ModelRun::CompareState() {
-  const EngineStats stats = engine_->Stats();
-  const BlockStateCounts expected = model_->Counts();
-  if (!(stats.blocks == expected)) {
-    return "states: expected " + Text(expected) + "\n             got " + Text(stats.blocks);
-  }
-  for (const Player& player : players_) {
-    if (std::string difference = CompareTables(player); !difference.empty()) return difference;
-  }
-  return "";
-}
-
-std::string ModelRun::CompareTables(const Player& player) {
-  const std::vector<SequenceView> expected = model_->Sequences(player.number);
-  std::vector<SequenceHandle> handles;
-  for (const SequenceView& view : expected) handles.push_back(view.handle);
-  const auto got = engine_->GetTables(player.lease, options_.epoch, handles);
-  if (!got.ok()) return player.name + ": tables refused: " + std::string(got.status().message());
-  if (engine_->ListSequences(player.name).size() != expected.size()) {
-    return player.name + " has another number of sequences";
-  }
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const std::string mine = Text(expected[i]);
-    const std::string theirs = Text((*got)[i]);
-    if (mine != theirs) return player.name + ": expected " + mine + "\n           got " + theirs;
-  }
-  return "";
 }
 
 }  // namespace quire::testing

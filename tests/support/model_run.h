@@ -86,6 +86,8 @@ class ModelRun {
   std::string CompareState();
   std::string CompareTables(const Player& player);
 
+  static constexpr char kFingerprint[] = "model";
+
   EngineOptions options_;
   const uint32_t audit_interval_;
   FakeClock clock_;
