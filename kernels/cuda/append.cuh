@@ -26,73 +26,85 @@ struct AppendShared {
 };
 
 template <typename T>
-SIMT_DEVICE void LoadStage(const AttentionArgs& args, const KvRun& run, int begin,
+SIMT_DEVICE void LoadStage(const AttentionArgs& args, const AttentionItem& item, int begin,
                            std::byte* stage) {
-  LoadTile<T>(args, run, begin + Warp() * kTileTokens, stage + Warp() * T::kTileBytes);
+  LoadTile<T>(args, RunOf(args, item, KvHead(args)), begin + Warp() * kTileTokens,
+              stage + Warp() * T::kTileBytes);
 }
 
 template <typename T>
-SIMT_DEVICE void AttendStage(const AttentionArgs& args, const KvRun& run, const WarpQuery<T>& query,
-                             const std::byte* stage, int begin, Accumulator<T>& acc) {
+SIMT_DEVICE void AttendStage(const AttentionArgs& args, const AttentionItem& item,
+                             const WarpQuery<T>& query, const std::byte* stage, int begin,
+                             Accumulator<T>& acc) {
   constexpr int kAtOnce = AppendShared<T>::kTilesAtOnce;
   SIMT_NO_UNROLL
   for (int t = 0; t < kAppendWarps; t += kAtOnce) {
     const int key = begin + t * kTileTokens;
-    if (key >= run.end) return;
+    if (key >= item.kv_end) return;
     AttendTiles<T, kAtOnce>(args, query, stage + t * T::kTileBytes, key, acc);
   }
 }
 
 template <typename T>
-SIMT_DEVICE void AppendTiles(const AttentionArgs& args, const KvRun& run, const WarpQuery<T>& query,
-                             int begin, bool has_rows, Accumulator<T>& acc) {
+SIMT_DEVICE void AppendTiles(const AttentionArgs& args, const AttentionItem& item,
+                             const WarpQuery<T>& query, bool has_rows, Accumulator<T>& acc) {
   std::byte* const stages = SharedMemory();
-  LoadStage<T>(args, run, begin, stages);
+  LoadStage<T>(args, item, item.kv_begin, stages);
   CommitCopies();
   int stage = 0;
-  for (int key = begin; key < run.end; key += kStageTokens, stage ^= 1) {
-    if (key + kStageTokens < run.end) {
-      LoadStage<T>(args, run, key + kStageTokens,
+  for (int key = item.kv_begin; key < item.kv_end; key += kStageTokens, stage ^= 1) {
+    if (key + kStageTokens < item.kv_end) {
+      LoadStage<T>(args, item, key + kStageTokens,
                    stages + (stage ^ 1) * AppendShared<T>::kStageBytes);
     }
     CommitCopies();
     WaitCopies<1>();
     SyncCta();
     if (has_rows) {
-      AttendStage(args, run, query, stages + stage * AppendShared<T>::kStageBytes, key, acc);
+      AttendStage(args, item, query, stages + stage * AppendShared<T>::kStageBytes, key, acc);
     }
     SyncCta();  // before this stage is loaded again
   }
   WaitCopies<0>();
 }
 
-// This warp's share of the memory of the pipeline, to pass rows through.
+// This warp's share of the memory of the pipeline, to pass rows through, and behind them what to
+// multiply each with.
 template <typename T>
 SIMT_DEVICE float* RowsOf() {
   constexpr int kBytes = AppendShared<T>::kPipeline / kAppendWarps;
-  static_assert(kWarpRows * T::kDim * 4 <= kBytes);
+  static_assert(kWarpRows * (T::kDim + 1) * 4 <= kBytes);
   return reinterpret_cast<float*>(SharedMemory() + Warp() * kBytes);
 }
 
 template <typename T>
+SIMT_DEVICE float* FactorsOf() {
+  return RowsOf<T>() + kWarpRows * T::kDim;
+}
+
+// Outputs go to memory as they are: all registers are taken while they live.
+template <typename T>
 SIMT_DEVICE void ShareRows(const AttentionArgs& args, const AttentionItem& item, int kv_head,
                            int first_row, Accumulator<T>& acc) {
-  const float v_unit = acc.v_unit > 0 ? acc.v_unit : 1.0f;
+  SIMT_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    float* to = RowsOf<T>() + (Lane() / 4 + 8 * r) * T::kDim;
+    SIMT_UNROLL
+    for (int n = 0; n < T::kDim / 8; ++n) {
+      to[T::OutDim(n, 0)] = acc.out[n][2 * r];
+      to[T::OutDim(n, 1)] = acc.out[n][2 * r + 1];
+    }
+  }
   SIMT_UNROLL
   for (int r = 0; r < 2; ++r) {
     const float sum = QuadSum(acc.sum[r]);
     const int row = Lane() / 4 + 8 * r;
-    if (first_row + row >= item.q_tokens * args.group) continue;
+    if (Lane() % 4 != 0 || first_row + row >= item.q_tokens * args.group) continue;
     const RowTarget target = TargetOf(args, item, kv_head, first_row + row);
     const RowOutput out =
         FinishRow(args, item, RuleOf(args, kv_head), target.head, acc.max[r], sum);
-    if (Lane() % 4 == 0) StoreLse(args, target, out.lse);
-    SIMT_UNROLL
-    for (int n = 0; n < T::kDim / 8; ++n) {
-      float* to = RowsOf<T>() + row * T::kDim;
-      to[T::OutDim(n, 0)] = acc.out[n][2 * r] * v_unit * out.factor;
-      to[T::OutDim(n, 1)] = acc.out[n][2 * r + 1] * v_unit * out.factor;
-    }
+    StoreLse(args, target, out.lse);
+    FactorsOf<T>()[row] = (acc.v_unit > 0 ? acc.v_unit : 1.0f) * out.factor;
   }
   SyncWarp();
 }
@@ -103,8 +115,9 @@ SIMT_DEVICE void StoreRows(const AttentionArgs& args, const AttentionItem& item,
   const int rows = item.q_tokens * args.group - first_row;
   for (int row = 0; row < kWarpRows && row < rows; ++row) {
     const RowTarget target = TargetOf(args, item, kv_head, first_row + row);
+    const float factor = FactorsOf<T>()[row];
     for (int dim = Lane(); dim < T::kDim; dim += kWarpLanes) {
-      StoreOut(args, target, dim, RowsOf<T>()[row * T::kDim + dim]);
+      StoreOut(args, target, dim, RowsOf<T>()[row * T::kDim + dim] * factor);
     }
   }
 }
@@ -114,7 +127,6 @@ SIMT_KERNEL void SIMT_BOUNDS(kAppendThreads, T::kRegisters) AppendKernel(const A
   const int64_t part = CtaIndex() / args.layout.kv_heads;
   for (int i = args.part_begin[part]; i < args.part_begin[part + 1]; ++i) {
     const AttentionItem& item = args.items[i];  // read again after the loop
-    const KvRun run = RunOf(args, item, KvHead(args));
     const int rows = item.q_tokens * args.group;
     for (int first = 0; first < rows; first += kAppendRows) {
       const int own = first + Warp() * kWarpRows;
@@ -124,7 +136,7 @@ SIMT_KERNEL void SIMT_BOUNDS(kAppendThreads, T::kRegisters) AppendKernel(const A
               SharedMemory() + Warp() * T::kTileBytes, query);
       Accumulator<T> acc;
       Clear(acc);
-      AppendTiles(args, run, query, item.kv_begin, own < rows, acc);
+      AppendTiles(args, item, query, own < rows, acc);
       ShareRows(args, item, KvHead(args), own, acc);
       StoreRows<T>(args, item, KvHead(args), own);
       SyncCta();  // before the pipeline runs over the rows

@@ -45,7 +45,7 @@ struct Tile {
   static constexpr int kStepBytes = kWarpLanes * 16;
   static constexpr int kQueryBytes = kSharedSteps * kStepBytes;  // of a warp
   // What a thread may use, so that four, two or two CTAs of 128 fit a multiprocessor.
-  static constexpr int kRegisters = kDim <= 64 ? 128 : kDim <= 128 ? 184 : 255;
+  static constexpr int kRegisters = kDim <= 64 ? 120 : kDim <= 128 ? 184 : 255;
 
   static_assert(kBytes < 4, "fp32 has its own kernel");
 
@@ -63,7 +63,7 @@ struct Tile {
 
   SIMT_DEVICE static float Unpack(uint32_t half) {
     return kType == DType::kBF16 ? Bf16ToFloat(static_cast<uint16_t>(half))
-                                 : Fp16ToFloat(static_cast<uint16_t>(half));
+                                 : F16ToFloat(static_cast<uint16_t>(half));
   }
 
   SIMT_DEVICE static uint32_t Widen(uint32_t pair) {

@@ -63,8 +63,10 @@ SIMT_DEVICE KeySpan SpanOf(const AttentionArgs& args, const AttentionItem& item,
 
 SIMT_DEVICE float LoadQueryFloat(const AttentionArgs& args, const QueryRow& row, int dim) {
   if (row.q_row < 0) return 0.0f;
-  return LoadFloat(args.q.dtype, args.q.data,
-                   row.q_row * args.q.row_stride + row.head * args.q.head_stride + dim);
+  const int64_t at = row.q_row * args.q.row_stride + row.head * args.q.head_stride + dim;
+  if (args.q.dtype == DType::kF32) return reinterpret_cast<const float*>(args.q.data)[at];
+  const uint16_t half = reinterpret_cast<const uint16_t*>(args.q.data)[at];
+  return args.q.dtype == DType::kBF16 ? Bf16ToFloat(half) : F16ToFloat(half);
 }
 
 // The A fragment of one step; with `rest`, what rounding to the mma type left over.

@@ -126,6 +126,13 @@ SIMT_DEVICE uint32_t PackBf16(float low, float high) {
   return pair;
 }
 
+// A NaN loses its payload.
+SIMT_DEVICE float F16ToFloat(uint16_t half) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+  return value;
+}
+
 SIMT_DEVICE uint32_t MultiplyF16Pair(uint32_t a, uint32_t b) {
   uint32_t product;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));

@@ -121,6 +121,8 @@ inline uint32_t PackBf16(float low, float high) {
   return FloatToBf16(low) | (static_cast<uint32_t>(FloatToBf16(high)) << 16);
 }
 
+inline float F16ToFloat(uint16_t half) { return Fp16ToFloat(half); }
+
 inline uint32_t E4m3PairToF16(uint32_t pair) {
   return PackF16(E4m3ToFloat(static_cast<uint8_t>(pair)),
                  E4m3ToFloat(static_cast<uint8_t>(pair >> 8)));

@@ -13,6 +13,7 @@
 //   LoadMatrix2/4, LoadMatrixTransposed2/4          ldmatrix; each lane gives one row's address
 //   MmaF16, MmaBf16                                 m16n8k16, fp32 sums: c += a * b
 //   PackF16, PackBf16                               two floats to one register, low one first
+//   F16ToFloat                                      exact but for a NaN's payload
 //   E4m3PairToF16, I8PairToF16                      two bytes to two halves, exact
 #ifndef QUIRE_KERNELS_SIMT_SIMT_H_
 #define QUIRE_KERNELS_SIMT_SIMT_H_
