@@ -80,6 +80,20 @@ TEST_F(BenchTest, PrefillsCopiesSumsAndTransfers) {
                                             "onboard_blocks"));
 }
 
+TEST_F(BenchTest, WritesRowsOfEveryType) {
+  const auto bench = Make();
+  bench->SetCeilings(1e9, 1e9);
+  for (const DType dtype : {DType::kBF16, DType::kE4M3}) {
+    const Result<Record> record = bench->Write(dtype, 40);
+    ASSERT_TRUE(record.ok()) << record.status().argument() << record.status().message();
+    EXPECT_EQ(record->name, std::string("write/") + Name(dtype) + "/40");
+    // 40 tokens, K and V of 2 heads of 64: bf16 in, one or two bytes out.
+    const double bytes = 40.0 * 2 * 2 * 64 * (2 + static_cast<double>(ElementBytes(dtype)));
+    EXPECT_NEAR(record->gb_per_s * record->us * 1e3, bytes, 1e-6 * bytes);
+    EXPECT_NEAR(record->share, record->gb_per_s, 1e-9 * record->gb_per_s);
+  }
+}
+
 TEST(DecodeShapesTest, AreAllCombinations) {
   std::set<std::tuple<int, int, int, int, bool>> shapes;
   for (const DecodeShape& s : DecodeShapes()) {

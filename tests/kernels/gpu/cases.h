@@ -1,5 +1,5 @@
-// What is measured on a device: decode, prefill, copies. The device may be the emulator, with small
-// sizes; that tests the bench itself.
+// What is measured on a device: decode, prefill, writes, copies. The device may be the emulator,
+// with small sizes; that tests the bench itself.
 #ifndef QUIRE_TESTS_KERNELS_GPU_CASES_H_
 #define QUIRE_TESTS_KERNELS_GPU_CASES_H_
 
@@ -52,7 +52,9 @@ class Bench {
 
   Result<Record> Decode(const DecodeShape& shape);
   Result<Record> Prefill(DType dtype);
-  // Copy, checksum and write within the device, offload and onboard over the bus.
+  // bf16 rows to a pool of `dtype`; the share is of the copy ceiling, as rows are read and written.
+  Result<Record> Write(DType dtype, int32_t tokens);
+  // Copy and checksum within the device, offload and onboard over the bus.
   Result<std::vector<Record>> CacheOps();
 
   std::byte* memory() { return pool_; }
