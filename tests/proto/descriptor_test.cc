@@ -1,7 +1,4 @@
 // The contract's rules, read from its descriptors, and its field numbers against a stored golden.
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/descriptor.pb.h>
-
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
@@ -10,20 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include "tests/proto/contract.h"
 
 namespace quire {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
-using google::protobuf::FileDescriptorSet;
 using google::protobuf::MethodDescriptor;
 using google::protobuf::ServiceDescriptor;
-using google::protobuf::SourceLocation;
+using testing::CommentOf;
 
 // GroupKind -> GROUP_KIND_
 std::string ValuePrefix(const std::string& enum_name) {
@@ -35,25 +30,8 @@ std::string ValuePrefix(const std::string& enum_name) {
   return prefix + "_";
 }
 
-template <typename T>
-std::string CommentOf(const T& descriptor) {
-  SourceLocation location;
-  return descriptor.GetSourceLocation(&location) ? location.leading_comments : "";
-}
-
-class DescriptorTest : public ::testing::Test {
+class DescriptorTest : public testing::ContractTest {
  protected:
-  DescriptorTest() {
-    std::ifstream stored(QUIRE_DESCRIPTORS, std::ios::binary);
-    FileDescriptorSet set;
-    EXPECT_TRUE(set.ParseFromIstream(&stored));
-    for (const auto& file : set.file()) {
-      const FileDescriptor* built = pool_.BuildFile(file);
-      EXPECT_NE(built, nullptr) << file.name();
-      if (file.name().starts_with("quire/")) files_.push_back(built);
-    }
-  }
-
   std::vector<const ServiceDescriptor*> Services() const {
     std::vector<const ServiceDescriptor*> services;
     for (const FileDescriptor* file : files_) {
@@ -88,9 +66,6 @@ class DescriptorTest : public ::testing::Test {
     }
     return enums;
   }
-
-  DescriptorPool pool_;
-  std::vector<const FileDescriptor*> files_;
 };
 
 TEST_F(DescriptorTest, FilesBelongToTheVersionedPackageOfTheirFolder) {
