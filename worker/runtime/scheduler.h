@@ -148,8 +148,12 @@ class Scheduler {
   bool pool_counts_known_ = false;
   // Finishes that are sent and not answered: their blocks are about to come back.
   uint32_t releases_in_flight_ = 0;
-  // Since when the only running request cannot grow, or no request can begin.
+  // Since when no request can begin.
   TimePoint stuck_since_ = TimePoint::max();
+  // Answers in a row that let nothing grow, while nothing of this worker was incomplete; and
+  // whether the one at hand is such.
+  uint32_t refused_answers_ = 0;
+  bool refused_ = false;
 };
 
 }  // namespace quire::runtime

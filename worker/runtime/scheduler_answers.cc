@@ -10,10 +10,11 @@
 namespace quire::runtime {
 namespace {
 
-// The only running request gives its blocks back after this long without growth: another worker's
-// older sequence may be waiting for them. So does the youngest of those with claims, whose shortage
-// ends with copies that run and with requests that end.
-constexpr Duration kGiveWay = std::chrono::seconds(1);
+// The only running request gives its blocks back after so many answers in a row that refuse it to
+// grow: another worker's older sequence may be waiting for them. So does the youngest of those with
+// claims, whose shortage ends with copies that run and with requests that end. Answers count, not
+// time: where everything is slow, nobody gives way to nobody.
+constexpr uint32_t kGiveWay = 50;
 
 // A request that runs alone and had to give way so often will never fit.
 constexpr uint32_t kMostPreemptions = 30;
@@ -39,6 +40,8 @@ void Scheduler::OnApplied(const client::AppliedStep& applied) {
     issued_.erase(found);
     for (const Issued& operation : issued) OnAnswer(operation, answer);
   }
+  // What its own incomplete steps hold may still come back.
+  if (std::exchange(refused_, false) && unreported_.empty()) ++refused_answers_;
   for (const client::SequenceNotice& notice : answer.notices) OnNotice(notice);
   unreported_.push_back({answer.step, queue_.Marker()});
   ReportPassed();
@@ -86,6 +89,7 @@ void Scheduler::OnBegun(const Issued& issued, const client::BeginResult& result)
   branch.entered = branch.asked_slots = result.length;
   branch.computed = branch.committed = result.reused_tokens;
   stuck_since_ = TimePoint::max();
+  refused_answers_ = 0;
   if (!issued.run->begun()) {
     stats_.prompt_tokens += branch.given;
     stats_.reused_tokens += result.reused_tokens;
@@ -116,7 +120,7 @@ void Scheduler::OnBeginFailed(const Issued& issued, const Error& error) {
                    [](const auto& branch) { return branch->has_sequence(); });
   if (!holds_nothing) {
     // The request's other branches may be waiting for this one.
-    issued.branch->stalled = true;
+    issued.branch->stalled = refused_ = true;
     return;
   }
   if (std::erase(work_.running, run) > 0) PutBack(run);
@@ -145,8 +149,10 @@ void Scheduler::OnGrown(const Issued& issued, const client::OperationFailure* fa
   branch.stalled = failure != nullptr;
   if (failure == nullptr) {
     stuck_since_ = TimePoint::max();
+    refused_answers_ = 0;
     return;
   }
+  refused_ = true;
   branch.asked_slots = state->reserved;
   work_.grow_at = clock_.Now() + options_.retry_interval;
 }
@@ -210,16 +216,14 @@ void Scheduler::RelieveShortage() {
   };
   if (releases_in_flight_ > 0 || !work_.releases.empty()) return;
   if (std::none_of(work_.running.begin(), work_.running.end(), stalled)) return;
-  const TimePoint now = clock_.Now();
   const std::shared_ptr<RequestRun> youngest = work_.running.back();
   const bool alone = work_.running.size() == 1;
   if (alone || options_.admission == Admission::kGuaranteed) {
-    stuck_since_ = std::min(stuck_since_, now);
-    if (now - stuck_since_ < kGiveWay) return;
-    stuck_since_ = TimePoint::max();
+    if (refused_answers_ < kGiveWay) return;
+    refused_answers_ = 0;
   }
   if (alone) {
-    work_.begin_at = now + options_.retry_interval;
+    work_.begin_at = clock_.Now() + options_.retry_interval;
     if (youngest->preemptions() >= kMostPreemptions) {
       Abandon(youngest, absl::ResourceExhaustedError(
                             absl::StrCat("gave its blocks back ", youngest->preemptions(),
@@ -248,6 +252,7 @@ absl::Status Scheduler::StartOver(const absl::Status& cause) {
   unreported_.clear();
   issued_.clear();
   releases_in_flight_ = 0;
+  refused_answers_ = 0;
   work_.releases.clear();
   pool_counts_known_ = false;
   while (!work_.running.empty()) {
