@@ -87,4 +87,13 @@ uint64_t ChildProcess::ResidentBytes() const {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+void RunToEnd(const std::vector<std::string>& command) {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const pid_t pid = Start(command, nowhere);
+  int status = 0;
+  const bool ended = pid > 0 && waitpid(pid, &status, 0) == pid;
+  close(nowhere);
+  if (!ended || status != 0) Die(command[0] + " failed");
+}
+
 }  // namespace quire::bench

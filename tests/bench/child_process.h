@@ -22,6 +22,8 @@ class ChildProcess {
 
   int tcp_port() const { return tcp_port_; }
 
+  pid_t pid() const { return pid_; }
+
   // CPU time of all its threads so far.
   double CpuSeconds() const;
   // Resident set now.
@@ -35,6 +37,10 @@ class ChildProcess {
   int output_ = -1;
   int tcp_port_ = 0;
 };
+
+// Runs `command` to its end, its output left out. A failure of it ends this program, with a
+// message.
+void RunToEnd(const std::vector<std::string>& command);
 
 }  // namespace quire::bench
 

@@ -15,7 +15,7 @@ ABSL_FLAG(bool, all, false, "Run every workload");
 ABSL_FLAG(
     std::string, workload, "",
     "Run one: prompts, diverge, family, eviction, retention, decode, start, footprint, trace, "
-    "soak, socket_decode, socket_begin, workers, look_ahead");
+    "soak, socket_decode, socket_begin, workers, look_ahead, worker_program");
 ABSL_FLAG(bool, smoke, false, "Small sizes, to see that everything runs; goals do not count");
 ABSL_FLAG(std::string, json, "", "Also write the results to this file");
 ABSL_FLAG(std::string, echo_server, "", "Only serve the echo on this Unix socket, until SIGTERM");
@@ -42,6 +42,7 @@ constexpr Workload kWorkloads[] = {
     {"socket_begin", quire::bench::BenchSocketBegin},
     {"workers", quire::bench::BenchWorkers},
     {"look_ahead", quire::bench::BenchLookAhead},
+    {"worker_program", quire::bench::BenchWorkerProgram},
 };
 
 }  // namespace

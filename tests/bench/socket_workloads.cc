@@ -5,6 +5,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "tests/bench/decode_batch.h"
+#include "tests/bench/processors.h"
 #include "tests/bench/round_trips.h"
 #include "tests/bench/socket_servers.h"
 #include "tests/bench/wire.h"
@@ -72,6 +73,7 @@ void RunDecode(Report& report, const SocketServers& servers, const DecodeCase& c
 
 void BenchSocketDecode(Report& report, bool small) {
   const SocketServers servers(small ? 4096 : 262144, small ? 2048 : 8192);
+  const Processors processors({servers.quire().pid(), servers.echo().pid()});
   uint32_t salt = 0;
   for (const uint32_t sequences : {1u, 64u, 256u, 1024u}) {
     if (small && sequences > 64) continue;
@@ -90,6 +92,7 @@ void BenchSocketDecode(Report& report, bool small) {
 void BenchSocketBegin(Report& report, bool small) {
   const uint32_t length = small ? 2048 : 32768;
   const SocketServers servers(16384, length);
+  const Processors processors({servers.quire().pid(), servers.echo().pid()});
   WireWorker worker(servers.QuireAddress(false), "begin", Form::kStream);
   EchoCaller echo(servers.EchoAddress(false), Form::kStream);
   const auto prepare = [&](uint64_t sequence) {

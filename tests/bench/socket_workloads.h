@@ -11,6 +11,7 @@ void BenchSocketDecode(Report& report, bool small);
 void BenchSocketBegin(Report& report, bool small);
 void BenchWorkers(Report& report, bool small);
 void BenchLookAhead(Report& report, bool small);
+void BenchWorkerProgram(Report& report, bool small);
 
 }  // namespace quire::bench
 

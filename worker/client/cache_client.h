@@ -90,6 +90,9 @@ class CacheClient {
   bool CanSubmit() const;
   size_t in_flight() const;
 
+  // True if Submit returns only with the answer: every mode but streams.
+  bool submit_waits() const { return options_.mode != StepMode::kStream; }
+
   // Numbers and sends a step. In stream mode it returns at once unless max_steps_in_flight steps
   // are unanswered, which is FAILED_PRECONDITION; otherwise when the answer is there.
   // INVALID_ARGUMENT, without any effect, for more operations than the server takes or a fork that

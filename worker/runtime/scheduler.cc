@@ -88,6 +88,20 @@ absl::Status Scheduler::Round() {
   return client_.in_flight() > 0 ? WaitForAnswer() : Idle();
 }
 
+Duration& Scheduler::WaitingPlace() {
+  bool beginning = false;
+  for (const auto& run : work_.running) {
+    for (const auto& branch : run->branches()) {
+      if (!branch->has_sequence()) continue;
+      if (branch->state == BranchState::kActive && branch->entered > branch->given) {
+        return stats_.blocked.decoding;
+      }
+      beginning = beginning || branch->state != BranchState::kDone;
+    }
+  }
+  return beginning ? stats_.blocked.beginning : stats_.blocked.other;
+}
+
 absl::Status Scheduler::ApplyArrived() {
   for (;;) {
     absl::StatusOr<std::optional<client::AppliedStep>> applied = client_.Poll();
@@ -98,7 +112,8 @@ absl::Status Scheduler::ApplyArrived() {
 }
 
 absl::Status Scheduler::WaitForAnswer() {
-  absl::StatusOr<client::AppliedStep> applied = Blocked([this] { return client_.Wait(); });
+  absl::StatusOr<client::AppliedStep> applied =
+      Blocked(WaitingPlace(), [this] { return client_.Wait(); });
   if (!applied.ok()) return applied.status();
   OnApplied(*applied);
   return absl::OkStatus();
@@ -109,8 +124,9 @@ absl::Status Scheduler::Send(Plan& plan) {
   for (const Issued& issued : plan.issued) {
     releases_in_flight_ += issued.kind == IssuedKind::kRelease ? 1 : 0;
   }
+  Duration& place = client_.submit_waits() ? WaitingPlace() : stats_.blocked.sending;
   absl::StatusOr<client::StepNumber> number =
-      Blocked([&] { return client_.Submit(std::move(plan.step)); });
+      Blocked(place, [&] { return client_.Submit(std::move(plan.step)); });
   if (!number.ok()) return number.status();
   issued_[*number] = std::move(plan.issued);
   ++stats_.steps;

@@ -79,12 +79,15 @@ class Scheduler {
     uint64_t marker = 0;
   };
 
+  // Where waiting counts now.
+  Duration& WaitingPlace();
+
   // Makes a call to the server and counts its time.
   template <typename Call>
-  auto Blocked(Call call) {
+  auto Blocked(Duration& place, Call call) {
     const TimePoint start = clock_.Now();
     auto result = call();
-    if (unfinished() > 0) stats_.blocked += clock_.Now() - start;
+    if (unfinished() > 0) place += clock_.Now() - start;
     return result;
   }
 

@@ -273,7 +273,8 @@ absl::Status Scheduler::AttachAgain(const absl::Status& cause) {
   absl::Status why = cause;
   for (int tries = 0; tries < kMostAttaches; ++tries) {
     executor_->Unmap();
-    const absl::Status attached = Blocked([&] { return client_.Reattach(why); });
+    const absl::Status attached =
+        Blocked(stats_.blocked.other, [&] { return client_.Reattach(why); });
     if (!attached.ok()) return attached;
     why = executor_->Map(client_);
     if (!client::EndsLease(why)) return why;

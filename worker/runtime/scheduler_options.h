@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cache_service/base/clock.h"
+#include "worker/runtime/blocked_time.h"
 
 namespace quire::runtime {
 
@@ -76,8 +77,8 @@ struct SchedulerStats {
   // Rows computed before their token was known here.
   uint64_t unknown_rows = 0;
   uint64_t lost_leases = 0;
-  // Spent waiting for an answer or for the server itself while requests were unfinished.
-  Duration blocked{};
+  // While requests were unfinished.
+  BlockedTime blocked{};
   // New table entries that the pool's free blocks cannot explain: content that was evicted for
   // them.
   uint64_t evicted_blocks = 0;

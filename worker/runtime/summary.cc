@@ -16,6 +16,14 @@ double HitRate(const SchedulerStats& stats) {
   return Ratio(static_cast<double>(stats.reused_tokens), static_cast<double>(stats.prompt_tokens));
 }
 
+nlohmann::ordered_json BlockedJson(const Summary& summary) {
+  const BlockedTime& blocked = summary.stats.blocked;
+  return {{"sending", summary.us_per_token(blocked.sending)},
+          {"decoding", summary.us_per_token(blocked.decoding)},
+          {"beginning", summary.us_per_token(blocked.beginning)},
+          {"other", summary.us_per_token(blocked.other)}};
+}
+
 }  // namespace
 
 double Summary::hit_rate() const { return HitRate(stats); }
@@ -29,8 +37,8 @@ double Summary::tokens_per_second() const {
   return Ratio(static_cast<double>(stats.generated_tokens), seconds);
 }
 
-double Summary::blocked_us_per_token() const {
-  return Ratio(std::chrono::duration<double, std::micro>(stats.blocked).count(),
+double Summary::us_per_token(Duration time) const {
+  return Ratio(std::chrono::duration<double, std::micro>(time).count(),
                static_cast<double>(stats.generated_tokens));
 }
 
@@ -51,12 +59,16 @@ std::string ToText(const Summary& summary) {
       "evictions:        %d blocks\n"
       "preemptions:      %d, after %d refused operations\n"
       "steps:            %d for %d launches, %d launches waited for slots\n"
-      "blocked:          %.1f us per generated token on the server\n",
+      "blocked:          %.1f us per generated token on the server: %.1f sending, %.1f decoding, "
+      "%.1f "
+      "beginning, %.1f other\n",
       summary.workload, summary.seconds, stats.requests, stats.failed_requests,
       stats.generated_tokens, summary.tokens_per_second(), 100 * summary.hit_rate(),
       stats.reused_tokens, stats.prompt_tokens, stats.copied_tokens, 100 * summary.internal_waste(),
       stats.copy_orders, stats.forks, stats.evicted_blocks, stats.preemptions, stats.shortages,
-      stats.steps, stats.launches, stats.launch_waits, summary.blocked_us_per_token());
+      stats.steps, stats.launches, stats.launch_waits, summary.us_per_token(stats.blocked.total()),
+      summary.us_per_token(stats.blocked.sending), summary.us_per_token(stats.blocked.decoding),
+      summary.us_per_token(stats.blocked.beginning), summary.us_per_token(stats.blocked.other));
   if (stats.unknown_rows > 0) {
     absl::StrAppendFormat(&text, "lag:              %d tokens computed before they were known\n",
                           stats.unknown_rows);
@@ -80,31 +92,33 @@ std::string ToText(const Summary& summary) {
 
 std::string ToJson(const Summary& summary) {
   const SchedulerStats& stats = summary.stats;
-  nlohmann::ordered_json json = {{"workload", summary.workload},
-                                 {"seconds", summary.seconds},
-                                 {"requests", stats.requests},
-                                 {"failed_requests", stats.failed_requests},
-                                 {"generated_tokens", stats.generated_tokens},
-                                 {"tokens_per_second", summary.tokens_per_second()},
-                                 {"prompt_tokens", stats.prompt_tokens},
-                                 {"reused_tokens", stats.reused_tokens},
-                                 {"copied_tokens", stats.copied_tokens},
-                                 {"computed_tokens", stats.computed_tokens},
-                                 {"prefix_hit_rate", summary.hit_rate()},
-                                 {"internal_waste", summary.internal_waste()},
-                                 {"copies", stats.copy_orders},
-                                 {"forks", stats.forks},
-                                 {"evictions", stats.evicted_blocks},
-                                 {"preemptions", stats.preemptions},
-                                 {"shortages", stats.shortages},
-                                 {"steps", stats.steps},
-                                 {"launches", stats.launches},
-                                 {"launch_waits", stats.launch_waits},
-                                 {"unknown_rows", stats.unknown_rows},
-                                 {"drafted_tokens", stats.drafted_tokens},
-                                 {"accepted_drafts", stats.accepted_drafts},
-                                 {"lost_leases", stats.lost_leases},
-                                 {"blocked_us_per_token", summary.blocked_us_per_token()}};
+  nlohmann::ordered_json json = {
+      {"workload", summary.workload},
+      {"seconds", summary.seconds},
+      {"requests", stats.requests},
+      {"failed_requests", stats.failed_requests},
+      {"generated_tokens", stats.generated_tokens},
+      {"tokens_per_second", summary.tokens_per_second()},
+      {"prompt_tokens", stats.prompt_tokens},
+      {"reused_tokens", stats.reused_tokens},
+      {"copied_tokens", stats.copied_tokens},
+      {"computed_tokens", stats.computed_tokens},
+      {"prefix_hit_rate", summary.hit_rate()},
+      {"internal_waste", summary.internal_waste()},
+      {"copies", stats.copy_orders},
+      {"forks", stats.forks},
+      {"evictions", stats.evicted_blocks},
+      {"preemptions", stats.preemptions},
+      {"shortages", stats.shortages},
+      {"steps", stats.steps},
+      {"launches", stats.launches},
+      {"launch_waits", stats.launch_waits},
+      {"unknown_rows", stats.unknown_rows},
+      {"drafted_tokens", stats.drafted_tokens},
+      {"accepted_drafts", stats.accepted_drafts},
+      {"lost_leases", stats.lost_leases},
+      {"blocked_us_per_token", summary.us_per_token(stats.blocked.total())},
+      {"blocked_us_per_token_by_place", BlockedJson(summary)}};
   if (!summary.error.empty()) {
     json["error"] = summary.error;
     json["unfinished_requests"] = summary.unfinished;

@@ -25,8 +25,8 @@ struct Summary {
   double hit_rate() const;
   double internal_waste() const;
   double tokens_per_second() const;
-  // Time that a generated token cost in waiting for the server.
-  double blocked_us_per_token() const;
+  // Of one of the times in stats.blocked, or their sum, for a generated token.
+  double us_per_token(Duration time) const;
   // Nothing failed, nothing is missing, and the text is that of an unshared run.
   bool good() const;
 };

@@ -117,6 +117,25 @@ TEST_P(LookAheadTest, DecodingNeverWaitsForTheServer) {
 
 INSTANTIATE_TEST_SUITE_P(Lags, LookAheadTest, testing::Values(0u, 1u, 2u));
 
+TEST(BlockedTimeTest, TellsSendingFromWaiting) {
+  ServerProcess server(kRoomy);
+  for (const client::StepMode mode : {client::StepMode::kStream, client::StepMode::kUnary}) {
+    WorkerSetup setup = SmallSetup(server);
+    setup.mode = mode;
+    TestWorker worker(setup);
+    worker.scheduler().Add(LongAnswer(0));
+    RunToEnd(worker);
+    const BlockedTime& blocked = worker.stats().blocked;
+    EXPECT_GT(blocked.beginning, Duration::zero());
+    if (mode == client::StepMode::kStream) {
+      EXPECT_GT(blocked.sending, Duration::zero());
+    } else {
+      EXPECT_EQ(blocked.sending, Duration::zero());
+      EXPECT_GT(blocked.decoding, blocked.beginning);
+    }
+  }
+}
+
 TEST(LagTest, ASlowDeviceIsGivenWorkBeforeTheLastTokenIsKnown) {
   ServerProcess server(kRoomy);
   Gate gate(std::chrono::milliseconds(200));

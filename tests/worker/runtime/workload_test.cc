@@ -114,12 +114,20 @@ TEST(SummaryTest, JsonAndTextAgree) {
   summary.stats.generated_tokens = 50;
   summary.stats.slots_at_end = 100;
   summary.stats.tokens_at_end = 90;
+  using std::chrono::microseconds;
+  summary.stats.blocked = {microseconds(50), microseconds(100), microseconds(200),
+                           microseconds(400)};
   const auto json = nlohmann::json::parse(ToJson(summary));
   EXPECT_EQ(json["prefix_hit_rate"], 0.75);
   EXPECT_EQ(json["tokens_per_second"], 25);
   EXPECT_EQ(json["internal_waste"], 0.1);
+  const nlohmann::json by_place = {{"sending", 1}, {"decoding", 2}, {"beginning", 4}, {"other", 8}};
+  EXPECT_EQ(json["blocked_us_per_token"], 15);
+  EXPECT_EQ(json["blocked_us_per_token_by_place"], by_place);
   EXPECT_FALSE(json.contains("verification"));
   EXPECT_NE(ToText(summary).find("75.0 %"), std::string::npos);
+  EXPECT_NE(ToText(summary).find("1.0 sending, 2.0 decoding, 4.0 beginning, 8.0 other"),
+            std::string::npos);
   summary.verification = VerifyReport{.tokens = 5};
   EXPECT_EQ(nlohmann::json::parse(ToJson(summary))["verification"], "identical");
   summary.verification->different_tokens = 1;
