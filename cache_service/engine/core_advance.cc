@@ -5,6 +5,46 @@
 #include "cache_service/engine/fault.h"
 
 namespace quire {
+namespace {
+
+template <typename T>
+void MakeRoom(size_t count, std::vector<T>& list) {
+  const size_t wanted = list.size() + count;
+  if (wanted > list.capacity()) list.reserve(std::max(wanted, 2 * list.capacity()));
+}
+
+// The common entry, without windows and journal: one token into a slot that is held, nothing to
+// seal, and the slots ahead are in the same block. What AdvanceEntry does then, without the
+// questions.
+struct InPlace {
+  StepNumber step;
+  uint32_t block_shift;
+  uint32_t max_sequence_tokens;
+
+  // False: not that case.
+  bool Advance(DecodeState& sequence, uint32_t start_length, TokenId token, uint32_t ahead) const {
+    const uint32_t length = sequence.length;
+    const uint32_t entered = sequence.touched_step == step ? sequence.length_before_step : length;
+    const uint32_t committed = std::max(sequence.committed, entered);
+    const uint64_t slots = uint64_t{length} + 1 + ahead;
+    const uint32_t reserved = sequence.reserved;
+    const bool same_block = (slots - 1) >> block_shift <= (uint64_t{reserved} - 1) >> block_shift;
+    const bool seals = committed >> block_shift != sequence.committed >> block_shift;
+    if (length != start_length || length < sequence.given || length + 1 >= reserved ||
+        !same_block || slots > max_sequence_tokens || seals) {
+      return false;
+    }
+    sequence.touched_step = step;
+    sequence.length_before_step = entered;
+    sequence.committed = committed;
+    sequence.length = sequence.given = length + 1;
+    sequence.reserved = std::max(reserved, static_cast<uint32_t>(slots));
+    sequence.tokens.push_back(token);
+    return true;
+  }
+};
+
+}  // namespace
 
 void EngineCore::Advance(const AdvanceOp& op) {
   const size_t entries = op.sequences.size();
@@ -22,42 +62,54 @@ void EngineCore::Advance(const AdvanceOp& op) {
                   nullptr);
     return;
   }
+  const std::span<Sequence* const> sequences = FindAdvancing(op);
+  const bool plain = !has_windows_ && !journal_.active();
+  const InPlace in_place{step_, block_shift_, options_.max_sequence_tokens};
+  // Copies, because what is written below could be theirs for all that the compiler knows.
+  const AdvanceOp columns = op;
   size_t first = 0;
-  FindAdvancing(op);
   for (uint32_t entry = 0; entry < entries; ++entry) {
-    const uint32_t count = op.token_counts.empty() ? 1 : op.token_counts[entry];
-    Sequence* const sequence = advancing_[entry];
-    const uint32_t ahead = op.aheads.empty() ? op.ahead : op.aheads[entry];
-    if (sequence == nullptr || count != 1 ||
-        !AdvanceInPlace(*sequence, op.start_lengths[entry], op.tokens[first], ahead)) {
-      AdvanceEntry(op, entry, op.tokens.subspan(first, count));
+    const uint32_t count = columns.token_counts.empty() ? 1 : columns.token_counts[entry];
+    const uint32_t ahead = columns.aheads.empty() ? columns.ahead : columns.aheads[entry];
+    Sequence* const sequence = sequences[entry];
+    if (!plain || sequence == nullptr || count != 1 ||
+        !in_place.Advance(*sequence, columns.start_lengths[entry], columns.tokens[first], ahead)) {
+      AdvanceEntry(op, entry, columns.tokens.subspan(first, count), sequence);
     }
     first += count;
   }
 }
 
-// Finds all sequences and asks the processor for them, each lying somewhere else, and for what
-// those will touch that seal a block or take one.
-void EngineCore::FindAdvancing(const AdvanceOp& op) {
-  advancing_.clear();
-  for (const SequenceHandle handle : op.sequences) {
-    Sequence* const sequence = Find(handle);
-    if (sequence != nullptr) sequence->Prefetch();
-    advancing_.push_back(sequence);
-  }
+// Finds all sequences and asks the processor for what each will touch: its token's place and, where
+// it seals a block or takes one, the rest.
+std::span<Sequence* const> EngineCore::FindAdvancing(const AdvanceOp& op) {
+  AdvanceOrder& order = worker_->advance_order;
+  order.Start(step_);
+  if (journal_.active()) order.Forget();
+  const std::span<Sequence* const> sequences =
+      order.LookUp(op.sequences, worker_->slot, [this](SequenceHandle handle) {
+        Sequence* const found = Find(handle);
+        if (found != nullptr) found->Prefetch();
+        return found;
+      });
   leaving_.clear();
-  for (Sequence* const sequence : advancing_) {
+  const uint32_t in_block = options_.block_tokens - 1;
+  const uint32_t ahead = op.ahead;
+  for (Sequence* const sequence : sequences) {
     if (sequence == nullptr) continue;
     sequence->PrefetchTokens();
-    const uint32_t place = sequence->length & (options_.block_tokens - 1);
-    const uint32_t last = (sequence->length + op.ahead) & (options_.block_tokens - 1);
-    if (place == 0 || last == 0 || sequence->reserved <= sequence->length + 1) {
-      __builtin_prefetch(&sequence->node);
-      __builtin_prefetch(sequence->tables.data());
-      leaving_.push_back(sequence);
-    }
+    // Mostly right, which is enough.
+    const uint32_t length = sequence->length;
+    const bool stays = (length & in_block) != 0 && ((length + ahead) & in_block) != 0 &&
+                       length + 1 < sequence->reserved;
+    if (stays) continue;
+    sequence->PrefetchRest();
+    leaving_.push_back(sequence);
   }
   PrefetchLeaving();
+  MakeRoom(leaving_.size(), out_->runs);
+  MakeRoom(leaving_.size(), out_->blocks);
+  return sequences;
 }
 
 // Pass by pass, for each needs what the one before has asked for.
@@ -78,37 +130,14 @@ void EngineCore::PrefetchLeaving() {
   pool_.PrefetchFresh(leaving_.size());
 }
 
-// The common entry: one token into a slot that is held, nothing to seal, and the slots ahead are in
-// the same block. What AdvanceEntry does then, without the questions. False: not that case.
-bool EngineCore::AdvanceInPlace(Sequence& sequence, uint32_t start_length, TokenId token,
-                                uint32_t ahead) {
-  const uint32_t length = sequence.length;
-  const uint32_t entered = sequence.touched_step == step_ ? sequence.length_before_step : length;
-  const uint64_t slots =
-      std::max<uint64_t>(uint64_t{length} + 1 + ahead, uint64_t{sequence.reserved});
-  if (length != start_length || length < sequence.given || length >= sequence.reserved ||
-      BlocksFor(slots) != BlocksFor(sequence.reserved) || slots > options_.max_sequence_tokens ||
-      (entered >> block_shift_) > sequence.sealed || length + 1 == sequence.reserved ||
-      has_windows_ || journal_.active()) {
-    return false;
-  }
-  sequence.touched_step = step_;
-  sequence.length_before_step = entered;
-  sequence.committed = std::max(sequence.committed, entered);
-  sequence.tokens.push_back(token);
-  sequence.length = sequence.given = length + 1;
-  sequence.reserved = static_cast<uint32_t>(slots);
-  return true;
-}
-
-void EngineCore::AdvanceEntry(const AdvanceOp& op, uint32_t entry,
-                              std::span<const TokenId> tokens) {
-  Error error;
-  Sequence* found = FindAt(op.sequences[entry], op.start_lengths[entry], error);
-  if (found == nullptr) {
-    const Sequence* existing = Find(op.sequences[entry]);
-    FailOperation(std::move(error), existing, entry);
-    return;
+void EngineCore::AdvanceEntry(const AdvanceOp& op, uint32_t entry, std::span<const TokenId> tokens,
+                              Sequence* found) {
+  if (found == nullptr || found->length != op.start_lengths[entry]) {
+    Error error;
+    if (FindAt(op.sequences[entry], op.start_lengths[entry], error) == nullptr) {
+      FailOperation(std::move(error), found, entry);
+      return;
+    }
   }
   Sequence& sequence = *found;
   const uint64_t length = uint64_t{sequence.length} + tokens.size();

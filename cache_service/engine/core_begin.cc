@@ -180,7 +180,7 @@ TenantStats& EngineCore::StatsOf(const std::string& tenant) {
 
 Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan,
                                      std::string_view key) {
-  auto owned = std::make_unique<Sequence>();
+  SequenceStore::Owned owned = sequence_store_.New();
   Sequence& sequence = *owned;
   sequence.handle = op.sequence;
   sequence.worker = worker_->slot;

@@ -63,11 +63,12 @@ void EngineCore::SealNext(Sequence& sequence) {
   }
   StandOn(sequence, node);
   ++sequence.sealed;
-  if (new_node) GuardVariants(tree_.Get(node).parent);
-  if (has_windows_ && new_node) {
-    LeafChanged(tree_.Get(node).parent);
-    LeafChanged(node);
-  }
+  if (!new_node) return;
+  const NodeId parent = tree_.Get(node).parent;
+  if (has_windows_ || tree_.Get(parent).Has(kVariantsFlag)) GuardVariants(parent);
+  if (!has_windows_) return;
+  LeafChanged(parent);
+  LeafChanged(node);
 }
 
 // The worker's blocks become the node's, or a variant beside those of another worker.

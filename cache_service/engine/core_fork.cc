@@ -94,7 +94,7 @@ Error EngineCore::Fork(const ForkOp& op) {
 // `tails`: by group, blocks for the child's copy of the partial tail; empty: it is shared. The
 // child's references to the parent's blocks are counted already.
 void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails) {
-  auto owned = std::make_unique<Sequence>();
+  SequenceStore::Owned owned = sequence_store_.New();
   Sequence& child = *owned;
   child.handle = handle;
   child.worker = parent.worker;

@@ -265,7 +265,7 @@ void EngineCore::EndSequence(Sequence& sequence, bool drop) {
   --live_sequences_;
   const auto found = worker.sequences.find(sequence.handle);
   if (journal_.active()) {
-    auto kept = std::make_shared<std::unique_ptr<Sequence>>(std::move(found->second));
+    auto kept = std::make_shared<SequenceStore::Owned>(std::move(found->second));
     journal_.OnRollback([&worker, kept] {
       const SequenceHandle handle = (*kept)->handle;
       worker.sequences[handle] = std::move(*kept);

@@ -90,10 +90,14 @@ absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::Step(const StepPar
   absl::StatusOr<WorkerState*> found = FindLease(given.lease, given.epoch, given.caller);
   if (!found.ok()) return found.status();
   WorkerState& worker = **found;
+  if (!worker.lock_step || given.step == 0) return StepOf(worker, given);
   StepParams params = given;
-  if (worker.lock_step && params.step > 0) {
-    params.applied_step = params.completed_step = params.step - 1;
-  }
+  params.applied_step = params.completed_step = given.step - 1;
+  return StepOf(worker, params);
+}
+
+absl::StatusOr<std::shared_ptr<const StepResult>> EngineCore::StepOf(WorkerState& worker,
+                                                                     const StepParams& params) {
   if (params.step > 0 && params.step <= worker.last_step) return RepeatStep(params, worker);
   if (Error error = CheckStep(params, worker); !error.ok()) {
     ++counters_.steps_refused;

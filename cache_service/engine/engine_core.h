@@ -149,6 +149,8 @@ class EngineCore : private BlockingListener {
   };
 
   // --- core_step.cc ---
+  absl::StatusOr<std::shared_ptr<const StepResult>> StepOf(WorkerState& worker,
+                                                           const StepParams& params);
   Error CheckStep(const StepParams& params, WorkerState& worker);
   absl::StatusOr<std::shared_ptr<const StepResult>> RepeatStep(const StepParams& params,
                                                                WorkerState& worker);
@@ -206,10 +208,10 @@ class EngineCore : private BlockingListener {
 
   // --- core_advance.cc ---
   void Advance(const AdvanceOp& op);
-  void FindAdvancing(const AdvanceOp& op);
+  std::span<Sequence* const> FindAdvancing(const AdvanceOp& op);
   void PrefetchLeaving();
-  bool AdvanceInPlace(Sequence& sequence, uint32_t start_length, TokenId token, uint32_t ahead);
-  void AdvanceEntry(const AdvanceOp& op, uint32_t entry, std::span<const TokenId> tokens);
+  void AdvanceEntry(const AdvanceOp& op, uint32_t entry, std::span<const TokenId> tokens,
+                    Sequence* sequence);
 
   // --- core_grow.cc ---
   Error Extend(const ExtendOp& op);
@@ -395,6 +397,7 @@ class EngineCore : private BlockingListener {
 
   TimePoint start_{};
   TimePoint now_{};
+  SequenceStore sequence_store_;
   // By slot; slot 0 is unused.
   std::vector<std::unique_ptr<WorkerState>> workers_;
   absl::flat_hash_map<LeaseId, WorkerSlot> leases_;
@@ -444,9 +447,7 @@ class EngineCore : private BlockingListener {
   StepNumber step_ = 0;
   StepResult* out_ = nullptr;
   uint32_t operation_ = 0;
-  // Of the advance that runs now: its sequences, null if there is none; and those of them that
-  // leave their last block.
-  std::vector<Sequence*> advancing_;
+  // Of the advance that runs now: those that seal a block or take one.
   std::vector<Sequence*> leaving_;
 
   ContentChecks checks_;

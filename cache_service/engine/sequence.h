@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "cache_service/engine/block.h"
 #include "cache_service/engine/namespace_key.h"
 #include "cache_service/engine/retention.h"
@@ -32,10 +33,9 @@ struct Claim {
   uint64_t remaining = 0;
 };
 
-// committed <= length <= reserved; every table has ceil(max(length, reserved) / block_tokens)
-// entries.
-struct Sequence {
-  // First what every advance reads.
+// What an advance reads and writes that neither seals a block nor takes one: one cache line, beside
+// the place of its token.
+struct DecodeState {
   SequenceHandle handle = 0;
   // Step that touched it last, and its length before that step: tokens below entered earlier.
   StepNumber touched_step = 0;
@@ -47,40 +47,51 @@ struct Sequence {
   // Tokens named by the begin; those past length have no slots yet.
   uint32_t given = 0;
 
-  // Leading blocks that are sealed and in the tree.
-  uint32_t sealed = 0;
   WorkerSlot worker = kNoWorker;
   // False: what it commits from now on stays private.
   bool publishes = true;
 
   // Token ids from position token_base on; those before are in the tree.
-  uint32_t token_base = 0;
   std::vector<TokenId> tokens;
+};
 
+static_assert(sizeof(DecodeState) == 64, "one cache line per sequence");
+
+// committed <= length <= reserved; every table has ceil(max(length, reserved) / block_tokens)
+// entries.
+struct alignas(64) Sequence : DecodeState {
+  // Then what an advance needs to seal a block or to take one.
+
+  uint32_t token_base = 0;
+  // Leading blocks that are sealed and in the tree.
+  uint32_t sealed = 0;
   // Node of the last sealed block, or the root.
   NodeId node = kNoNode;
   NodeId root = kNoNode;
   // Order of the begins of all sequences; forks continue the parent's.
   uint64_t serial = 0;
 
-  std::vector<DigestRange> digests;
-  std::vector<RetentionRange> retention;
-  NamespaceParts namespace_parts;
-
-  // By group; kNoBlock: left the window.
-  std::vector<std::vector<BlockId>> tables;
-  // By group: entries before this one have left.
-  std::vector<uint32_t> window_start;
+  // By group; kNoBlock: left the window. The table of the first group is here.
+  absl::InlinedVector<std::vector<BlockId>, 1> tables;
 
   std::shared_ptr<Claim> claim;
+  std::vector<DigestRange> digests;
+  std::vector<RetentionRange> retention;
 
-  // Asks the processor for what an advance reads, and then for the place of the next token.
-  void Prefetch() const {
-    __builtin_prefetch(this, 1);
-    __builtin_prefetch(reinterpret_cast<const char*>(this) + 64, 1);
-  }
+  // By group: entries before this one have left.
+  std::vector<uint32_t> window_start;
+  NamespaceParts namespace_parts;
+
+  // Asks the processor for what every advance needs, then for the place of the next token, then
+  // for what sealing and taking blocks need.
+  void Prefetch() const { __builtin_prefetch(this, 1); }
 
   void PrefetchTokens() const { __builtin_prefetch(tokens.data() + tokens.size(), 1); }
+
+  void PrefetchRest() const {
+    __builtin_prefetch(&token_base, 1);
+    __builtin_prefetch(reinterpret_cast<const char*>(&token_base) + 64);
+  }
 
   uint32_t SealerId() const { return static_cast<uint32_t>(serial); }
 };

@@ -11,8 +11,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "cache_service/base/clock.h"
+#include "cache_service/engine/advance_order.h"
 #include "cache_service/engine/block.h"
-#include "cache_service/engine/sequence.h"
+#include "cache_service/engine/sequence_store.h"
 #include "cache_service/engine/step.h"
 #include "cache_service/engine/types.h"
 
@@ -78,7 +79,8 @@ struct WorkerState {
   std::vector<BlockId> unreported_releases;
   std::vector<SequenceNotice> notices;
 
-  absl::flat_hash_map<SequenceHandle, std::unique_ptr<Sequence>> sequences;
+  absl::flat_hash_map<SequenceHandle, SequenceStore::Owned> sequences;
+  AdvanceOrder advance_order;
   uint64_t table_entries = 0;
   uint64_t claimed = 0;
 };

@@ -19,7 +19,11 @@ absl::StatusOr<std::unique_ptr<BlockChecksums>> BlockChecksums::Create(const Poo
 
 BlockChecksums::BlockChecksums(const PoolMemory& memory, const PoolLayout& layout,
                                std::unique_ptr<kernels::Backend> backend)
-    : memory_(memory), layout_(layout), backend_(std::move(backend)), bytes_(layout.block_bytes) {}
+    : memory_(memory), layout_(layout), backend_(std::move(backend)), bytes_(layout.block_bytes) {
+  for (const kernels::PagedKvLayout& group : layout.group_layouts) {
+    seeds_.push_back(kernels::ChecksumSeed(group, seeds_.size()));
+  }
+}
 
 BlockContents::Checksum BlockChecksums::ChecksumOf(BlockId block, uint32_t group) {
   MutexLock lock(mutex_);
@@ -42,8 +46,7 @@ bool BlockChecksums::AddRank(uint32_t rank, BlockId block, uint32_t group, Check
   const std::array<kernels::ChecksumOrder, 1> whole = {
       kernels::ChecksumOrder{.block = 0, .slot_begin = 0, .slot_end = view.layout.block_tokens()}};
   std::array<kernels::ChecksumSums, 1> sums{};
-  const uint64_t seed = kernels::ChecksumSeed(view.layout, group);
-  if (!backend_->ChecksumBlocks(view, seed, whole, sums).ok()) return false;
+  if (!backend_->ChecksumBlocks(view, seeds_[group], whole, sums).ok()) return false;
   // Chained, so that two ranks that swap their bytes are noticed.
   sum.low = kernels::Mix64(sum.low + kernels::kGolden) ^ sums[0][0];
   sum.high = kernels::Mix64(sum.high + kernels::kGolden) ^ sums[0][1];

@@ -35,6 +35,8 @@ class BlockChecksums final : public BlockContents {
 
   const PoolMemory& memory_;
   const PoolLayout& layout_;
+  // By group: computing one hashes the whole layout.
+  std::vector<uint64_t> seeds_;
   Mutex mutex_;
   const std::unique_ptr<kernels::Backend> backend_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<std::byte> bytes_ ABSL_GUARDED_BY(mutex_);

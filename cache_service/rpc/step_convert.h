@@ -23,7 +23,7 @@ class StepDecoder {
   const std::vector<Operation>& operations() const { return operations_; }
 
  private:
-  absl::Status Add(const v1::Operation& operation, const std::string& field, const Caller& caller);
+  absl::Status Add(const v1::Operation& operation, int index, const Caller& caller);
 
   std::vector<Operation> operations_;
 };

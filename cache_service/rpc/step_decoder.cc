@@ -36,7 +36,12 @@ uint64_t SumOf(const google::protobuf::RepeatedField<uint32_t>& counts) {
   return sum;
 }
 
-absl::Status CheckColumns(const v1::AdvanceOperation& advance, const std::string& field) {
+// Made where something is wrong, which is hardly ever.
+std::string FieldOf(int index, const char* name) {
+  return absl::StrCat("operations[", index, "]", name);
+}
+
+absl::Status CheckColumns(const v1::AdvanceOperation& advance, int index) {
   const auto entries = static_cast<uint64_t>(advance.sequences_size());
   const std::pair<const char*, int> columns[] = {{".start_lengths", advance.start_lengths_size()},
                                                  {".token_counts", advance.token_counts_size()},
@@ -44,19 +49,19 @@ absl::Status CheckColumns(const v1::AdvanceOperation& advance, const std::string
   for (const auto& [name, size] : columns) {
     const bool may_be_absent = name != columns[0].first;
     if (static_cast<uint64_t>(size) == entries || (may_be_absent && size == 0)) continue;
-    return ColumnError(absl::StrCat(field, name), "another length than sequences",
-                       static_cast<uint64_t>(size), entries);
+    return ColumnError(absl::StrCat(FieldOf(index, ".advance"), name),
+                       "another length than sequences", static_cast<uint64_t>(size), entries);
   }
   if (advance.ahead() > 0 && advance.aheads_size() > 0) {
-    return ColumnError(absl::StrCat(field, ".ahead"), "given for all entries and per entry",
+    return ColumnError(FieldOf(index, ".advance.ahead"), "given for all entries and per entry",
                        advance.ahead(), 0);
   }
   const uint64_t expected =
       advance.token_counts_size() == 0 ? entries : SumOf(advance.token_counts());
   const auto tokens = static_cast<uint64_t>(advance.tokens_size());
   if (tokens == expected) return absl::OkStatus();
-  return ColumnError(absl::StrCat(field, ".tokens"), "the token counts do not add up to it", tokens,
-                     expected);
+  return ColumnError(FieldOf(index, ".advance.tokens"), "the token counts do not add up to it",
+                     tokens, expected);
 }
 
 absl::StatusOr<BeginOp> ToBegin(const v1::BeginOperation& begin, const std::string& field,
@@ -104,23 +109,21 @@ absl::Status StepDecoder::Decode(const v1::StepBatch& batch, const Caller& calle
   if (absl::Status status = CheckSize(batch, max_operations); !status.ok()) return status;
   operations_.reserve(static_cast<size_t>(batch.operations_size()));
   for (int i = 0; i < batch.operations_size(); ++i) {
-    const std::string field = absl::StrCat("operations[", i, "]");
-    if (absl::Status status = Add(batch.operations(i), field, caller); !status.ok()) return status;
+    if (absl::Status status = Add(batch.operations(i), i, caller); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status StepDecoder::Add(const v1::Operation& operation, const std::string& field,
-                              const Caller& caller) {
+absl::Status StepDecoder::Add(const v1::Operation& operation, int index, const Caller& caller) {
   switch (operation.operation_case()) {
     case v1::Operation::kBegin: {
-      auto begin = ToBegin(operation.begin(), field + ".begin", caller);
+      auto begin = ToBegin(operation.begin(), FieldOf(index, ".begin"), caller);
       if (!begin.ok()) return begin.status();
       operations_.emplace_back(*std::move(begin));
       return absl::OkStatus();
     }
     case v1::Operation::kAdvance: {
-      const absl::Status status = CheckColumns(operation.advance(), field + ".advance");
+      const absl::Status status = CheckColumns(operation.advance(), index);
       if (status.ok()) operations_.emplace_back(ToAdvance(operation.advance()));
       return status;
     }
@@ -145,7 +148,7 @@ absl::Status StepDecoder::Add(const v1::Operation& operation, const std::string&
       return absl::OkStatus();
     }
     case v1::Operation::kFinish: {
-      auto finish = ToFinish(operation.finish(), field + ".finish");
+      auto finish = ToFinish(operation.finish(), FieldOf(index, ".finish"));
       if (!finish.ok()) return finish.status();
       operations_.emplace_back(*std::move(finish));
       return absl::OkStatus();
@@ -153,7 +156,7 @@ absl::Status StepDecoder::Add(const v1::Operation& operation, const std::string&
     case v1::Operation::OPERATION_NOT_SET:
       break;
   }
-  return ToStatus(InvalidArgument(field, "no operation that this server knows"));
+  return ToStatus(InvalidArgument(FieldOf(index, ""), "no operation that this server knows"));
 }
 
 }  // namespace quire

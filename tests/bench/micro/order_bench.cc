@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "cache_service/engine/block_pool.h"
 #include "cache_service/engine/content_checks.h"
-#include "cache_service/engine/sequence.h"
+#include "cache_service/engine/sequence_store.h"
 #include "tests/bench/bench_tokens.h"
 
 namespace quire::bench {
@@ -146,9 +146,10 @@ BENCHMARK(BM_ContentChecks);
 
 // The map of handles of one worker.
 void BM_FindSequence(benchmark::State& state) {
-  absl::flat_hash_map<SequenceHandle, std::unique_ptr<Sequence>> sequences;
+  SequenceStore store;
+  absl::flat_hash_map<SequenceHandle, SequenceStore::Owned> sequences;
   const auto count = static_cast<uint64_t>(state.range(0));
-  for (uint64_t i = 0; i < count; ++i) sequences.emplace(i, std::make_unique<Sequence>());
+  for (uint64_t i = 0; i < count; ++i) sequences.emplace(i, store.New());
   uint64_t next = 0;
   for (auto _ : state) benchmark::DoNotOptimize(sequences.find(next++ % count)->second.get());
 }
