@@ -378,7 +378,6 @@ StepNumber BlockPool::FenceStep(BlockId block, WorkerSlot worker) const {
 void BlockPool::EndFence(BlockId block, WorkerSlot worker, StepNumber completed) {
   const StepNumber step = FenceStep(block, worker);
   if (step == 0 || step > completed) return;
-  if (EndIdleFence(block, worker)) return;
   Block& record = Mut(block);
   if (record.fence_worker == worker) {
     record.fence_worker = kNoWorker;
@@ -393,28 +392,6 @@ void BlockPool::EndFence(BlockId block, WorkerSlot worker, StepNumber completed)
     }
   }
   Settle(block);
-}
-
-// The common case: a block of the worker's eviction order goes to the order for all, where it is
-// mostly the newest. False: not that case.
-bool BlockPool::EndIdleFence(BlockId block, WorkerSlot worker) {
-  Block& record = blocks_[Index(block)];
-  if (record.fence_worker != worker || record.state != BlockState::kFenced ||
-      record.place != Place::kBand || record.Has(kPendingFlag | kVariantFlag | kDeadFlag) ||
-      !plain()) {
-    return false;
-  }
-  Lists& own = *lists_[worker];
-  own.order.Remove(block);
-  --own.evictable_count;
-  --state_counts_[static_cast<size_t>(BlockState::kFenced)];
-  ++state_counts_[static_cast<size_t>(BlockState::kIdle)];
-  record.state = BlockState::kIdle;
-  record.fence_worker = record.place_worker = kNoWorker;
-  record.Set(kClosedFlag, false);
-  lists_[kNoWorker]->order.Insert(block);
-  ++lists_[kNoWorker]->evictable_count;
-  return true;
 }
 
 void BlockPool::LeaveNode(BlockId block) {

@@ -124,11 +124,19 @@ class BlockPool {
   void Fence(BlockId block, WorkerSlot worker, StepNumber step);
   // Ends a fence of the worker whose step is at most `completed`.
   void EndFence(BlockId block, WorkerSlot worker, StepNumber completed);
+  // The same for all that next() gives until kNoBlock. See block_pool_chains.h.
+  template <typename Next>
+  void EndFences(WorkerSlot worker, StepNumber completed, Next next);
   // Step of the worker's fence on the block, or 0.
   StepNumber FenceStep(BlockId block, WorkerSlot worker) const;
   // Table references of one worker.
   uint32_t RefsOf(BlockId block, WorkerSlot worker) const;
 
+  // A filling block in tables gets its node, and its content is pending; `above` blocks nothing
+  // else yet. Only in plain pools.
+  void SealHeld(BlockId block, NodeId node, WorkerSlot owner, uint32_t step, BlockId above);
+  // The content of a block that is no variant becomes public. Only in plain pools.
+  void EndPending(BlockId block);
   // No hit can use the content any more: the block left the tree and goes first.
   void MarkDead(BlockId block);
   // The dead content was not complete: the block holds nothing.
@@ -230,7 +238,7 @@ class BlockPool {
   void FreeListPush(BlockId block, Lists& lists);
   void FreeListRemove(BlockId block, Lists& lists);
   void Reset(BlockId block);
-  bool EndIdleFence(BlockId block, WorkerSlot worker);
+  void OpenRun(WorkerSlot worker, uint32_t front, uint32_t back, uint64_t count);
   void SaveShares(ShareMap& map, uint32_t index);
   void AddCount(uint64_t& count, int delta);
 

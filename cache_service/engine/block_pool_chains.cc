@@ -51,6 +51,45 @@ void BlockPool::TakePlainVictim(BlockId block) {
   record.allocated_ms = now_ms_;
 }
 
+// What lies from `front` to `back` in a list of the worker's order is no longer fenced.
+void BlockPool::OpenRun(WorkerSlot worker, uint32_t front, uint32_t back, uint64_t count) {
+  Lists& own = *lists_[worker];
+  Lists& open = *lists_[kNoWorker];
+  own.order.RemoveRun(front, back);
+  own.evictable_count -= count;
+  open.evictable_count += count;
+  state_counts_[static_cast<size_t>(BlockState::kFenced)] -= count;
+  state_counts_[static_cast<size_t>(BlockState::kIdle)] += count;
+  if (open.order.AppendRun(front, back)) return;
+  for (uint32_t index = front, next; count > 0; --count, index = next) {
+    next = blocks_[index].next;
+    open.order.Insert(BlockId{index});
+  }
+}
+
+void BlockPool::SealHeld(BlockId block, NodeId node, WorkerSlot owner, uint32_t step,
+                         BlockId above) {
+  Block& record = blocks_[Index(block)];
+  record.node = node;
+  record.owner = owner;
+  record.seal_step = step;
+  record.state = BlockState::kPending;
+  record.flags = kSealedFlag | kPendingFlag | kBlocksParentFlag | kClosedFlag;
+  --state_counts_[static_cast<size_t>(BlockState::kFilling)];
+  ++state_counts_[static_cast<size_t>(BlockState::kPending)];
+  blocks_[Index(above)].Set(kBlockedFlag, true);
+}
+
+void BlockPool::EndPending(BlockId block) {
+  Block& record = blocks_[Index(block)];
+  record.Set(kPendingFlag, false);
+  if (record.state != BlockState::kPending) return Settle(block);
+  // Held, and so it stays.
+  record.state = BlockState::kReferenced;
+  --state_counts_[static_cast<size_t>(BlockState::kPending)];
+  ++state_counts_[static_cast<size_t>(BlockState::kReferenced)];
+}
+
 void BlockPool::AddTableRefs(std::span<const BlockId> blocks, WorkerSlot worker, uint32_t refs) {
   for (const BlockId block : blocks) {
     if (block == kNoBlock) continue;

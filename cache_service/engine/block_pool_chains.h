@@ -235,6 +235,37 @@ void BlockPool::ReleaseChain(std::span<const BlockId> chain, size_t first, Worke
   }
 }
 
+// Blocks of one table mostly follow one another in the worker's eviction order, and go to the end
+// of the one for all together.
+template <typename Next>
+void BlockPool::EndFences(WorkerSlot worker, StepNumber completed, Next next) {
+  uint32_t front = kNil;
+  uint32_t back = kNil;
+  uint64_t count = 0;
+  const auto flush = [&] {
+    if (count > 0) OpenRun(worker, front, back, count);
+    count = 0;
+  };
+  for (BlockId block; (block = next()) != kNoBlock;) {
+    Block& record = blocks_[Index(block)];
+    const bool usual = record.fence_worker == worker && record.fence_step <= completed &&
+                       record.state == BlockState::kFenced && record.place == Place::kBand &&
+                       !record.Has(kPendingFlag | kVariantFlag | kDeadFlag);
+    if (!usual || !plain()) {
+      flush();
+      EndFence(block, worker, completed);
+      continue;
+    }
+    if (count > 0 && blocks_[back].next != Index(block)) flush();
+    if (count++ == 0) front = Index(block);
+    back = Index(block);
+    record.state = BlockState::kIdle;
+    record.fence_worker = record.place_worker = kNoWorker;
+    record.Set(kClosedFlag, false);
+  }
+  flush();
+}
+
 }  // namespace quire
 
 #endif  // QUIRE_CACHE_SERVICE_ENGINE_BLOCK_POOL_CHAINS_H_

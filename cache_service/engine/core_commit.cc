@@ -46,7 +46,34 @@ void EngineCore::CommitTo(Sequence& sequence, uint32_t committed) {
   if (has_windows_) LeaveWindows(sequence);
 }
 
+// The common block: content that goes on from a leaf of a plain pool. What SealNext does then, for
+// tokens alone. False: not that case.
+bool EngineCore::SealPlainTip(Sequence& sequence) {
+  const NodeId above = sequence.node;
+  const Node& parent = tree_.Get(above);
+  const BlockId block = sequence.tables[0][sequence.sealed];
+  const Block& record = pool_.Get(block);
+  if (!pool_.plain() || !parent.leaf() || parent.Has(kVariantsFlag) || tree_.IsRoot(above) ||
+      BlockId{parent.block} == kNoBlock || pool_.Get(BlockId{parent.block}).table_refs == 0 ||
+      record.state != BlockState::kFilling || record.flags != 0 || !sequence.digests.empty() ||
+      !sequence.retention.empty()) {
+    return false;
+  }
+  const uint32_t first = sequence.sealed * options_.block_tokens - sequence.token_base;
+  sequence.node = tree_.AddChild(above, {sequence.tokens.data() + first, options_.block_tokens, {}},
+                                 sequence.worker, sequence.SealerId());
+  tree_.SetBlock(sequence.node, 0, block);
+  tree_.AddBlockersPlainly(above, 1);
+  pool_.SealHeld(block, sequence.node, sequence.worker, static_cast<uint32_t>(step_),
+                 BlockId{parent.block});
+  Log(block, LogKind::kSealed);
+  ++counters_.blocks_sealed;
+  ++sequence.sealed;
+  return true;
+}
+
 void EngineCore::SealNext(Sequence& sequence) {
+  if (SealPlainTip(sequence)) return;
   std::vector<DigestMark> marks;
   const ContentView content = ContentAt(sequence, sequence.sealed, marks);
   NodeId node = tree_.FindChild(sequence.node, content);

@@ -10,7 +10,13 @@ namespace quire {
 void EngineCore::Publish(BlockId block, WorkerSlot worker) {
   const NodeId node = pool_.Get(block).node;
   if (!pool_.Get(block).Has(kVariantFlag)) {
-    PublishNode(node, worker);
+    if (pool_.plain()) {
+      tree_.SetOwner(node, kNoWorker, tree_.Get(node).sealer);
+      pool_.EndPending(block);
+      WantChecksum(block);
+    } else {
+      PublishNode(node, worker);
+    }
     return;
   }
   if (tree_.Get(node).owner == kNoWorker) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cache_service/engine/block_pool_chains.h"
 #include "cache_service/engine/engine_core.h"
 #include "cache_service/engine/fault.h"
 #include "cache_service/engine/overloaded.h"
@@ -228,24 +229,29 @@ void EngineCore::Complete(WorkerState& worker, StepNumber completed) {
   if (completed <= worker.completed_step) return;
   worker.completed_step = completed;
   worker.completed_at = now_;
-  while (!worker.log.empty() && worker.log.front().step <= completed) {
-    const LogEntry entry = worker.log.front();
+  const auto due = [&] {
+    return worker.log.empty() || worker.log.front().step > completed ? nullptr
+                                                                     : &worker.log.front();
+  };
+  while (const LogEntry* const first = due()) {
+    if (first->kind == LogKind::kReleased) {
+      pool_.EndFences(worker.slot, completed, [&] {
+        const LogEntry* const next = due();
+        if (next == nullptr || next->kind != LogKind::kReleased) return kNoBlock;
+        const BlockId block = next->block;
+        worker.log.pop_front();
+        return block;
+      });
+      continue;
+    }
+    const LogEntry entry = *first;
     worker.log.pop_front();
-    switch (entry.kind) {
-      case LogKind::kReleased:
-        pool_.EndFence(entry.block, worker.slot, completed);
-        break;
-      case LogKind::kCopied:
-        Unhold(entry.block);
-        break;
-      case LogKind::kSealed: {
-        const Block& block = pool_.Get(entry.block);
-        if (block.Has(kPendingFlag) && block.owner == worker.slot &&
-            block.seal_step == static_cast<uint32_t>(entry.step)) {
-          Publish(entry.block, worker.slot);
-        }
-        break;
-      }
+    const Block& block = pool_.Get(entry.block);
+    if (entry.kind == LogKind::kCopied) {
+      Unhold(entry.block);
+    } else if (block.Has(kPendingFlag) && block.owner == worker.slot &&
+               block.seal_step == static_cast<uint32_t>(entry.step)) {
+      Publish(entry.block, worker.slot);
     }
   }
 }

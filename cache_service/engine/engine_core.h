@@ -253,6 +253,7 @@ class EngineCore : private BlockingListener {
   Error Commit(const CommitOp& op);
   void CommitTo(Sequence& sequence, uint32_t committed);
   void SealNext(Sequence& sequence);
+  bool SealPlainTip(Sequence& sequence);
   void AddSealed(Sequence& sequence, NodeId node, bool new_node);
   void MergeInto(Sequence& sequence, NodeId node);
   void Publish(BlockId block, WorkerSlot worker);

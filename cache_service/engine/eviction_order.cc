@@ -110,6 +110,18 @@ void EvictionOrder::RemoveRun(uint32_t front, uint32_t back) {
   MarkUsed(band);
 }
 
+bool EvictionOrder::AppendRun(uint32_t front, uint32_t back) {
+  const uint8_t band = blocks_[front].band;
+  Ends& ends = bands_[band].ends;
+  if (ends.tail != kNil && blocks_[ends.tail].last_use > blocks_[front].last_use) return false;
+  (ends.tail == kNil ? ends.head : blocks_[ends.tail].next) = front;
+  blocks_[front].prev = ends.tail;
+  blocks_[back].next = kNil;
+  ends.tail = back;
+  MarkUsed(band);
+  return true;
+}
+
 const EvictionOrder::Band* EvictionOrder::FirstBand() const {
   if (used_bands_[0] != 0) return &bands_[static_cast<size_t>(std::countr_zero(used_bands_[0]))];
   if (used_bands_[1] == 0) return nullptr;

@@ -46,6 +46,10 @@ class EvictionOrder {
   // runs; places stay as they are.
   void CutBefore(uint8_t band, uint32_t front);
 
+  // Links what RemoveRun took out of another order behind all of its band; false: some of that is
+  // later.
+  bool AppendRun(uint32_t front, uint32_t back);
+
   // First in the order, or kNoBlock.
   BlockId First() const;
 
