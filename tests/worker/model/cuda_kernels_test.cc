@@ -76,16 +76,20 @@ LaunchBatch BatchOf(const ModelConfig& config, const int32_t (&positions)[2],
   return batch;
 }
 
-void ExpectNear(const std::vector<float>& want, const std::vector<float>& got, float tolerance) {
-  ASSERT_EQ(want.size(), got.size());
-  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(want[i], got[i], tolerance) << i;
+float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
 }
 
-class CudaKernelsTest : public testing::TestWithParam<std::pair<kernels::DType, float>> {};
+class CudaKernelsTest : public testing::TestWithParam<kernels::DType> {};
 
+// A last bit that differs can round a stored key the other way, and so on through the layers: how
+// far this may go shows where the model keeps its keys in fp32 instead.
 TEST_P(CudaKernelsTest, PromptsDecodesAndCopiesAreAsOnTheCpu) {
-  const auto [dtype, tolerance] = GetParam();
-  const ModelConfig config = WithDtype(dtype);
+  const ModelConfig config = WithDtype(GetParam());
+  Machine exact(WithDtype(kernels::DType::kF32), CpuKernels());
   Machine cpu(config, CpuKernels());
   Machine cuda(config, CudaKernels());
   const LaunchBatch launches[] = {
@@ -94,17 +98,20 @@ TEST_P(CudaKernelsTest, PromptsDecodesAndCopiesAreAsOnTheCpu) {
       BatchOf(config, {38, 21}, {5, 12}),  // drafts and a chunk
       BatchOf(config, {43, 33}, {1, 1}),
   };
+  float rounding = 1e-4f;
+  float difference = 0;
   for (const LaunchBatch& batch : launches) {
-    ExpectNear(cpu.Launch(batch), cuda.Launch(batch), tolerance);
-    cpu.CopyFirstBlock(0, 1);
-    cuda.CopyFirstBlock(0, 1);
+    const std::vector<float> logits = cpu.Launch(batch);
+    rounding = std::max(rounding, LargestDifference(exact.Launch(batch), logits));
+    difference = std::max(difference, LargestDifference(cuda.Launch(batch), logits));
+    for (Machine* machine : {&exact, &cpu, &cuda}) machine->CopyFirstBlock(0, 1);
   }
+  EXPECT_LE(difference, rounding);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaKernelsTest,
-                         testing::Values(std::pair(kernels::DType::kF32, 1e-4f),
-                                         std::pair(kernels::DType::kBF16, 0.05f),
-                                         std::pair(kernels::DType::kF16, 0.01f)));
+                         testing::Values(kernels::DType::kF32, kernels::DType::kBF16,
+                                         kernels::DType::kF16));
 
 }  // namespace
 }  // namespace quire::model
