@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "cache_service/engine/engine_core.h"
-#include "cache_service/engine/fault.h"
 
 namespace quire {
 namespace {

@@ -4,7 +4,6 @@
 #include <random>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cache_service/engine/engine_core.h"
 

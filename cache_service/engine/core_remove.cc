@@ -1,7 +1,5 @@
 // Content leaves the tree: eviction, removal on request, flush (E1, E4, E10).
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "cache_service/engine/engine_core.h"
 #include "cache_service/engine/invariants.h"
 

@@ -1,8 +1,9 @@
 // The engine without its lock: all rules of one pool over pool, tree, workers and sequences.
 //
 // Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are
-// spread over one source file per operation: core_step, core_hit, core_begin, core_advance,
-// core_grow, core_claims, core_commit, core_publish, core_variants, core_windows, core_fork,
+// spread over one source file per operation or question: core_step, core_complete, core_sequences,
+// core_hit, core_begin, core_begin_tables, core_advance, core_grow, core_room, core_evict,
+// core_claims, core_commit, core_publish, core_variants, core_windows, core_fork, core_truncate,
 // core_release, core_lease, core_lease_end, core_due, core_remove, core_pins, core_views,
 // core_content.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
@@ -53,7 +54,7 @@ class EngineCore : private BlockingListener {
   uint32_t StartDraining();
   TimePoint RunMaintenance();
 
-  // --- core_step.cc ---
+  // --- core_step.cc, core_complete.cc, core_sequences.cc ---
   absl::StatusOr<std::shared_ptr<const StepResult>> Step(const StepParams& params);
 
   // --- core_views.cc ---
@@ -148,7 +149,7 @@ class EngineCore : private BlockingListener {
     const Sequence* waiter = nullptr;
   };
 
-  // --- core_step.cc ---
+  // --- core_step.cc, core_complete.cc, core_sequences.cc ---
   absl::StatusOr<std::shared_ptr<const StepResult>> StepOf(WorkerState& worker,
                                                            const StepParams& params);
   Error CheckStep(const StepParams& params, WorkerState& worker);
@@ -175,7 +176,7 @@ class EngineCore : private BlockingListener {
   void Touch(Sequence& sequence);
   void SaveSequence(Sequence& sequence);
 
-  // --- core_begin.cc ---
+  // --- core_begin.cc, core_begin_tables.cc ---
   Error Begin(const BeginOp& op);
   void CountBegin(const BeginOp& op, uint32_t hit, uint32_t partial);
   // The tenant's own numbers, or those of all that came too late.
@@ -213,7 +214,7 @@ class EngineCore : private BlockingListener {
   void AdvanceEntry(const AdvanceOp& op, uint32_t entry, std::span<const TokenId> tokens,
                     Sequence* sequence);
 
-  // --- core_grow.cc ---
+  // --- core_grow.cc, core_room.cc, core_evict.cc ---
   Error Extend(const ExtendOp& op);
   // Holds slots up to `slots` in total; copies the tail first if it is shared.
   Error Grow(Sequence& sequence, uint32_t slots, bool wait);
@@ -316,7 +317,7 @@ class EngineCore : private BlockingListener {
   void SampleHit(BlockId block);
   AuditFinding TakeOutBad(BlockId block);
 
-  // --- core_fork.cc, core_release.cc ---
+  // --- core_fork.cc, core_truncate.cc, core_release.cc ---
   Error Fork(const ForkOp& op);
   Error CheckFork(const ForkOp& op, const Sequence& parent);
   void AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails);
