@@ -30,15 +30,26 @@ absl::StatusOr<std::vector<SequenceView>> EngineCore::GetTables(
   ApplyDue();
   absl::StatusOr<WorkerState*> found = FindLease(lease, epoch, caller);
   if (!found.ok()) return found.status();
-  std::vector<SequenceView> views;
+  std::vector<const Sequence*> named;
+  uint64_t entries = 0;
   for (const SequenceHandle handle : sequences) {
     const auto sequence = (*found)->sequences.find(handle);
     if (sequence == (*found)->sequences.end()) {
       return ToStatus(MakeError(Reason::kSequenceNotFound, absl::StrCat("no sequence ", handle),
                                 {{"sequence", handle}}));
     }
-    views.push_back(ViewOf(*sequence->second, true));
+    named.push_back(sequence->second.get());
+    for (const std::vector<BlockId>& table : named.back()->tables) entries += table.size();
   }
+  // Counted before anything is copied: a handle may be named many times.
+  if (entries > options_.max_answer_entries) {
+    return ToStatus(MakeError(Reason::kLimitExceeded,
+                              "the tables have too many entries; ask for fewer sequences",
+                              {{"given", entries}, {"limit", options_.max_answer_entries}}));
+  }
+  std::vector<SequenceView> views;
+  views.reserve(named.size());
+  for (const Sequence* const sequence : named) views.push_back(ViewOf(*sequence, true));
   return views;
 }
 

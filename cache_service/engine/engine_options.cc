@@ -65,6 +65,11 @@ Error CheckDurations(const EngineOptions& options) {
   for (const auto& [option, given] : positive) {
     if (given <= Duration::zero()) return BadDuration(option, given, "not positive");
   }
+  // Below this a lease ends before its holder can say anything.
+  constexpr Duration kShortestLease = std::chrono::milliseconds(1);
+  for (const auto& [option, given] : {positive[0], positive[1]}) {
+    if (given < kShortestLease) return BadDuration(option, given, "shorter than a millisecond");
+  }
   const std::pair<const char*, Duration> not_negative[] = {
       {"stream_grace", options.stream_grace}, {"fence_timeout", options.fence_timeout}};
   for (const auto& [option, given] : not_negative) {

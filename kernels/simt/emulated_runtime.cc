@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,9 @@
 namespace quire::kernels::emulated {
 namespace {
 
+// No machine has more.
+constexpr size_t kMostBytes = size_t{1} << 40;
+
 class EmulatedDevice final : public Device {
  public:
   explicit EmulatedDevice(const DeviceOptions& options)
@@ -23,6 +27,8 @@ class EmulatedDevice final : public Device {
   int multiprocessors() const override { return 4; }
 
   Result<std::byte*> Allocate(size_t bytes) override {
+    // Sanitizers end the process where `new` would throw.
+    if (bytes > kMostBytes) throw std::bad_alloc();
     auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
     std::byte* const data = memory.get();
     std::memset(data, 0xff, bytes);  // NaN in every type

@@ -90,6 +90,8 @@ TEST(PoolPlanTest, OtherOptionsOfTheEngineAreCheckedToo) {
       {[](EngineOptions& o) { o.max_leases = 65001; }, "max_leases"},
       {[](EngineOptions& o) { o.retry_interval = Duration::zero(); }, "retry_interval"},
       {[](EngineOptions& o) { o.max_lease = std::chrono::seconds(1); }, "default_lease"},
+      {[](EngineOptions& o) { o.max_lease = std::chrono::microseconds(999); }, "max_lease"},
+      {[](EngineOptions& o) { o.default_lease = Duration(1); }, "default_lease"},
       {[](EngineOptions& o) { o.stream_grace = Duration(-1); }, "stream_grace"}};
   for (const auto& [change, option] : cases) {
     PoolOptions pool = ByBlocks(10);
