@@ -22,6 +22,7 @@ float VerifyTolerance(kernels::DType kv_dtype) {
 }
 
 std::string VerifyReport::Summary() const {
+  if (tokens == 0) return "verification: nothing to compare, no request gave a token";
   std::string text =
       absl::StrFormat("verification: %s (%d tokens, largest logit difference %.1e",
                       identical() ? "identical" : "DIFFERENT", tokens, largest_logit_difference);

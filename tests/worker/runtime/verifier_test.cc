@@ -82,7 +82,10 @@ TEST_F(VerifierTest, FindsOneWrongLogit) {
   EXPECT_EQ(Verify(result).different_logits, 1u);
 }
 
-TEST_F(VerifierTest, NothingVerifiedIsNotIdentical) { EXPECT_FALSE(VerifyReport().identical()); }
+TEST_F(VerifierTest, NothingVerifiedIsNotIdentical) {
+  EXPECT_FALSE(VerifyReport().identical());
+  EXPECT_THAT(VerifyReport().Summary(), HasSubstr("nothing to compare"));
+}
 
 TEST_F(VerifierTest, NeedsRecordedLogits) {
   RequestResult result = Generate(0.0f);
