@@ -66,7 +66,7 @@ TEST(MoveTest, DenseMemoryNeedsNoAlignment) {
   TestPool to(CopyLayout(), 3);
   const auto bytes = static_cast<size_t>(2 * from.layout().content_bytes());
   const int32_t ids[] = {2, 0};
-  for (const size_t odd : {1, 8}) {
+  for (const size_t odd : {size_t{1}, size_t{8}}) {
     std::vector<std::byte> memory(bytes + odd);
     const auto dense = std::span(memory).subspan(odd);
     const auto backend = MakeTested();
