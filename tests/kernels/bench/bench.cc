@@ -2,7 +2,8 @@
 //
 //   quire-kernel-bench [--json] [--rounds N] [--pool-mib N] [--only decode|append|cache]
 //
-// Every case alternates rounds of: read stream over the same pool, multiply-add peak, kernel. The
+// Every case alternates rounds of: read stream over the same pool, multiply-add peak, kernel;
+// decode also reads the same blocks in the same order and runs once on blocks in the cache. The
 // figures are medians of rounds; shares are medians of the ratio within a round. Time is CPU time
 // of the threads, so that other load on the machine disturbs it little.
 #include <algorithm>
@@ -15,77 +16,11 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "tests/kernels/bench/cases.h"
 #include "tests/kernels/bench/setup.h"
 
 namespace quire::kernels::bench {
 namespace {
-
-struct Options {
-  bool json = false;
-  int rounds = 5;
-  int64_t pool_mib = 512;
-  std::string only;
-};
-
-struct Record {
-  std::string name;
-  std::vector<std::pair<std::string, double>> numbers;
-};
-
-struct Shape {
-  DType dtype;
-  int32_t group;
-  int32_t block_tokens;
-  int threads;
-  int32_t head_dim = 128;
-};
-
-LayoutParams ParamsOf(const Shape& shape) {
-  LayoutParams params{.dtype = shape.dtype,
-                      .layers = 4,
-                      .kv_heads = 8,
-                      .head_dim = shape.head_dim,
-                      .block_tokens = shape.block_tokens};
-  if (ElementBytes(shape.dtype) == 1) params.scale_kind = ScaleKind::kPerTensor;
-  return params;
-}
-
-std::unique_ptr<Backend> Cpu(int threads) {
-  Result<std::unique_ptr<Backend>> backend = CreateBackend("cpu", {.threads = threads});
-  Check(backend.status());
-  return std::move(*backend);
-}
-
-std::string NameOf(const char* kind, const Shape& shape) {
-  return std::string(kind) + "/" + Name(shape.dtype) + "/G" + std::to_string(shape.group) + "/N" +
-         std::to_string(shape.block_tokens) + "/D" + std::to_string(shape.head_dim) + "/threads" +
-         std::to_string(shape.threads);
-}
-
-Record BenchDecode(const Shape& shape, const Options& options) {
-  Setup setup(ParamsOf(shape), options.pool_mib);
-  const auto backend = Cpu(shape.threads);
-  const DType q_type = shape.dtype == DType::kF32 ? DType::kF32 : DType::kBF16;
-  setup.SetBatch(16, 4096, 1, 8 * shape.group, q_type);
-  setup.Plan(*backend);
-  const auto element = static_cast<double>(ElementBytes(shape.dtype));
-  std::vector<double> rate, stream, gfma, share;
-  for (int round = 0; round < options.rounds; ++round) {
-    const Peaks peaks = MeasurePeaks(setup.pool());
-    const double seconds = Time([&] { setup.Attend(*backend); });
-    // CPU seconds of all threads: a rate per core.
-    rate.push_back(1e-9 * setup.KvBytes() / seconds);
-    stream.push_back(peaks.stream_gb);
-    gfma.push_back(peaks.gfma);
-    const double limit = std::min(peaks.stream_gb, peaks.gfma * element / shape.group);
-    share.push_back(rate.back() / limit);
-  }
-  return {NameOf("decode", shape),
-          {{"gb_per_s_per_core", Median(rate)},
-           {"stream_gb_per_s", Median(stream)},
-           {"fma_limit_gb_per_s", Median(gfma) * element / shape.group},
-           {"share_of_limit", Median(share)}}};
-}
 
 // Against the first version, on data that fits the cache, so that only the loops differ.
 Record BenchAgainstFirst(const Shape& shape, int32_t kv, int32_t q) {
@@ -184,26 +119,6 @@ void Print(const Record& record, const Options& options, bool first) {
     std::printf("\n");
   }
   std::fflush(stdout);
-}
-
-// Two-byte types at every head size, block size and thread count that the aims name, the others as
-// engines mostly use them.
-std::vector<Shape> DecodeShapes() {
-  std::vector<Shape> shapes;
-  for (const DType dtype : {DType::kBF16, DType::kF16}) {
-    for (const int32_t head_dim : {64, 128, 256}) {
-      for (const int32_t n : {16, 64}) {
-        for (const int threads : {1, 2}) {
-          for (const int32_t group : {1, 4, 8})
-            shapes.push_back({dtype, group, n, threads, head_dim});
-        }
-      }
-    }
-  }
-  for (const DType dtype : {DType::kE4M3, DType::kI8, DType::kF32}) {
-    for (const int32_t group : {1, 4, 8}) shapes.push_back({dtype, group, 16, 1});
-  }
-  return shapes;
 }
 
 std::vector<std::function<std::vector<Record>()>> Cases(const Options& options) {

@@ -4,10 +4,12 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "kernels/dtype.h"
 #include "tests/kernels/bench/first_version.h"
@@ -21,7 +23,8 @@ using testing::ShuffledIds;
 
 namespace {
 
-volatile float sink;
+// So that reads are not left out.
+std::atomic<float> sink;
 
 double CpuSeconds() {
   timespec now{};
@@ -114,6 +117,38 @@ void Setup::Attend(Backend& backend) {
 }
 
 void Setup::AttendFirstVersion() { FirstVersionAttention(pool_.view(), table_, params_); }
+
+int64_t Setup::LayerBytes() const {
+  const PagedKvLayout& l = pool_.layout();
+  return int64_t{2} * l.kv_heads * l.block_tokens() * l.row_bytes();
+}
+
+void Setup::ReadInOrder(int threads) const {
+  const PagedKvLayout& l = pool_.layout();
+  const int32_t layer = (params_.layer + 2) % l.layers;
+  std::vector<MemoryRun> runs;
+  for (int64_t i = 0; i < table_.rows * table_.columns; ++i) {
+    const int64_t at = l.RowOffset(table_.ids[i], layer, 0, false, 0) * ElementBytes(l.dtype);
+    runs.push_back({pool_.view().base + at, LayerBytes()});
+  }
+  const size_t part =
+      (runs.size() + static_cast<size_t>(threads) - 1) / static_cast<size_t>(threads);
+  std::vector<std::jthread> readers;
+  for (size_t from = 0; from < runs.size(); from += part) {
+    const auto mine = std::span(runs).subspan(from, std::min(part, runs.size() - from));
+    readers.emplace_back([mine] { sink = ReadRuns(mine); });
+  }
+}
+
+void Setup::RepeatBlocks(int64_t bytes) {
+  const int64_t few = bytes / LayerBytes();
+  repeated_ = ids_;
+  if (bytes > 0) {
+    const auto period = static_cast<size_t>(std::max<int64_t>(1, few));
+    for (size_t i = period; i < repeated_.size(); ++i) repeated_[i] = repeated_[i - period];
+  }
+  table_.ids = repeated_.data();
+}
 
 double Setup::KvBytes() const {
   const PagedKvLayout& l = pool_.layout();

@@ -42,6 +42,13 @@ class Setup {
 
   void AttendFirstVersion();
 
+  // Reads K and V of the next but one layer once, block after block of the tables, on that many
+  // threads.
+  void ReadInOrder(int threads) const;
+
+  // Lets every sequence use the same few blocks, of at most `bytes` a layer; 0: its own again.
+  void RepeatBlocks(int64_t bytes);
+
   // Bytes of K and V that one layer of the batch holds.
   double KvBytes() const;
 
@@ -52,8 +59,11 @@ class Setup {
   const std::vector<int32_t>& ids() const { return ids_; }
 
  private:
+  int64_t LayerBytes() const;  // of a block
+
   testing::TestPool pool_;
   std::vector<int32_t> ids_;
+  std::vector<int32_t> repeated_;
   std::vector<int32_t> lens_;
   std::vector<int32_t> cu_;
   std::vector<float> scales_ = std::vector<float>(64, 0.5f);
