@@ -13,6 +13,9 @@
 namespace quire::client {
 namespace {
 
+// A wait for an answer looks so often whether it should end.
+constexpr Duration kLook = std::chrono::milliseconds(100);
+
 const SystemClock& RealClock() {
   static const SystemClock clock;
   return clock;
@@ -59,7 +62,7 @@ CacheClient::CacheClient(const ClientOptions& options, std::shared_ptr<Connectio
     : options_(options),
       connection_(std::move(connection)),
       clock_(clock),
-      wait_(options.retry_budget, options.on_server_notice, clock),
+      wait_(options.retry_budget, options.on_server_notice, clock, options.stop),
       incarnation_(options.incarnation == 0 ? WallClockIncarnation() : options.incarnation) {}
 
 absl::StatusOr<std::unique_ptr<CacheClient>> CacheClient::Attach(
@@ -166,14 +169,16 @@ absl::StatusOr<AppliedStep> CacheClient::Wait() {
   if (ledger_->idle()) return absl::FailedPreconditionError("no step is in flight");
   TimePoint start = clock_.Now();
   for (;;) {
-    absl::StatusOr<std::optional<AppliedStep>> applied = Receive(options_.step_timeout);
+    absl::StatusOr<std::optional<AppliedStep>> applied =
+        Receive(std::min(options_.step_timeout, kLook));
     if (!applied.ok()) return applied.status();
     if (applied->has_value()) return **std::move(applied);
+    const absl::Status late = absl::DeadlineExceededError(
+        absl::StrCat("no answer to step ", ledger_->front().batch.step()));
+    if (absl::Status over = wait_.CheckStop(late); !over.ok()) return Fail(over);
     // Nothing yet may also mean that the steps were just sent again.
     if (clock_.Now() - start < options_.step_timeout) continue;
     start = clock_.Now();
-    const absl::Status late = absl::DeadlineExceededError(
-        absl::StrCat("no answer to step ", ledger_->front().batch.step()));
     if (absl::Status status = Recover(late); !status.ok()) return status;
   }
 }
@@ -290,9 +295,10 @@ absl::Status CacheClient::Detach() {
   request.set_lease_id(info_.lease_id);
   request.set_epoch(info_.epoch);
   request.set_completed_step(ledger_->completed());
-  absl::Status gone = Fail(absl::FailedPreconditionError("the client is detached"));
-  gone.IgnoreError();
-  return connection_->Detach(request, options_.call_timeout);
+  // A server that did not answer before is not waited for again.
+  const bool answers = failed_.ok() || HasReason(failed_);
+  failed_ = absl::FailedPreconditionError("the client is detached");
+  return connection_->Detach(request, answers ? options_.call_timeout : kLook);
 }
 
 }  // namespace quire::client

@@ -2,6 +2,7 @@
 #ifndef QUIRE_WORKER_CLIENT_CLIENT_OPTIONS_H_
 #define QUIRE_WORKER_CLIENT_CLIENT_OPTIONS_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -54,6 +55,8 @@ struct ClientOptions {
   // For how long a server that is not there, does not answer or drains is tried again without any
   // progress. Too short: an orderly restart of the server ends the worker.
   Duration retry_budget = std::chrono::seconds(60);
+  // If not null and true, a server that does not answer is waited for no longer than 5 s more.
+  const std::atomic<bool>* stop = nullptr;
   // Told, on the thread that uses the client, while a call waits for the server.
   TellServerNotice on_server_notice{};
 };

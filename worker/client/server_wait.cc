@@ -13,6 +13,8 @@ namespace {
 constexpr Duration kTellEvery = std::chrono::seconds(5);
 // A broken stream that is open again by then is nobody's concern.
 constexpr Duration kQuiet = std::chrono::milliseconds(200);
+// After the program was told to stop: enough for a server that is just being replaced.
+constexpr Duration kStopPatience = std::chrono::seconds(5);
 
 ServerNotice::Kind KindOf(const absl::Status& cause) {
   return HasReason(cause) && ReasonOf(cause) == Reason::kDraining
@@ -42,8 +44,17 @@ absl::Status ServerWait::Failed(const absl::Status& cause) {
                                                    : "no answer from the server for ",
                                                Seconds(waited()), ": ", cause.message()));
   }
+  if (absl::Status stopped = CheckStop(cause); !stopped.ok()) return stopped;
   if (now >= tell_at_) Tell(kind, cause);
   return absl::OkStatus();
+}
+
+absl::Status ServerWait::CheckStop(const absl::Status& cause) {
+  if (stop_ == nullptr || !*stop_) return absl::OkStatus();
+  stopped_ = std::min(stopped_, clock_.Now());
+  if (clock_.Now() - stopped_ < kStopPatience) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("told to stop, and no answer from the server for ",
+                                           Seconds(kStopPatience), ": ", cause.message()));
 }
 
 Duration ServerWait::pause() const {
@@ -52,6 +63,7 @@ Duration ServerWait::pause() const {
 }
 
 void ServerWait::Answered() {
+  stopped_ = TimePoint::max();
   if (since_ == TimePoint::max()) return;
   if (kind_ == ServerNotice::Kind::kDraining) {
     since_ = clock_.Now();
@@ -63,6 +75,7 @@ void ServerWait::Answered() {
 }
 
 void ServerWait::Attached(const absl::Status& ended) {
+  stopped_ = TimePoint::max();
   if (!ended.ok()) {
     Tell(ServerNotice::Kind::kAttachedAgain, ended);
   } else if (told_) {

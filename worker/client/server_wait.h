@@ -2,6 +2,7 @@
 #ifndef QUIRE_WORKER_CLIENT_SERVER_WAIT_H_
 #define QUIRE_WORKER_CLIENT_SERVER_WAIT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -30,12 +31,17 @@ using TellServerNotice = std::function<void(const ServerNotice&)>;
 // One wait at a time: from the first failed try to the first progress. Not thread-safe.
 class ServerWait {
  public:
-  // `clock` must outlive the wait. `tell` may be null.
-  ServerWait(Duration limit, TellServerNotice tell, const Clock& clock)
-      : limit_(limit), tell_(std::move(tell)), clock_(clock) {}
+  // `clock` and `stop` must outlive the wait; `tell` and `stop` may be null. Once `stop` is true,
+  // patience ends soon.
+  ServerWait(Duration limit, TellServerNotice tell, const Clock& clock,
+             const std::atomic<bool>* stop = nullptr)
+      : limit_(limit), tell_(std::move(tell)), clock_(clock), stop_(stop) {}
 
   // A try failed. OK: try again after pause(). UNAVAILABLE without a reason: the limit is reached.
   absl::Status Failed(const absl::Status& cause);
+
+  // An answer is awaited that may never come. CANCELLED: `stop` has been true for too long.
+  absl::Status CheckStop(const absl::Status& cause);
 
   // Grows with the wait.
   Duration pause() const;
@@ -54,6 +60,9 @@ class ServerWait {
   const Duration limit_;
   const TellServerNotice tell_;
   const Clock& clock_;
+  const std::atomic<bool>* const stop_;
+  // Since when `stop` is known to be true while a wait lasts.
+  TimePoint stopped_ = TimePoint::max();
   // TimePoint::max(): nothing is waited for.
   TimePoint since_ = TimePoint::max();
   // When to tell (again); never told if the wait is over before.

@@ -110,7 +110,7 @@ int Main(int argc, char** argv) {
   if (options->workload == "trace" && options->trace_without_model) {
     return RunReplay(*options, progress);
   }
-  options->limits.stop = &StopOnSignals();
+  options->limits.stop = options->client.stop = &StopOnSignals();
   return RunModel(*options, argv, progress);
 }
 

@@ -1,6 +1,7 @@
 #include "worker/runtime/prefill_worker.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "worker/runtime/paged_pool.h"
@@ -27,9 +28,11 @@ absl::Status PrefillWorker::MapPool() {
 }
 
 // The server forgot this worker, and with it all that was kept.
-absl::Status PrefillWorker::StartOver() {
+absl::Status PrefillWorker::StartOver(const absl::Status& cause) {
   kept_.clear();
   kv_.reset();
+  if (absl::Status over = leases_.Ended(cause); !over.ok()) return over;
+  std::this_thread::sleep_for(leases_.pause());
   if (absl::Status status = client_.Reattach(); !status.ok()) return status;
   return MapPool();
 }
@@ -37,9 +40,10 @@ absl::Status PrefillWorker::StartOver() {
 absl::Status PrefillWorker::Compute(uint64_t id, const std::vector<TokenId>& prompt) {
   absl::Status status = TryToCompute(id, prompt);
   while (client::EndsLease(status)) {
-    if (status = StartOver(); !status.ok()) return status;
+    if (status = StartOver(status); !status.ok()) return status;
     status = TryToCompute(id, prompt);
   }
+  if (status.ok()) leases_.Fruit();
   return status;
 }
 
@@ -99,7 +103,7 @@ absl::Status PrefillWorker::ReleaseAll() {
 
 absl::Status PrefillWorker::Finish(client::Step step) {
   const absl::Status status = Call(std::move(step)).status();
-  return client::EndsLease(status) ? StartOver() : status;
+  return client::EndsLease(status) ? StartOver(status) : status;
 }
 
 absl::StatusOr<client::StepAnswer> PrefillWorker::Call(client::Step step) {

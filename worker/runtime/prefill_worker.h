@@ -12,6 +12,7 @@
 #include "worker/client/cache_client.h"
 #include "worker/model/paged_kv.h"
 #include "worker/model/transformer.h"
+#include "worker/runtime/fruitless_leases.h"
 #include "worker/runtime/sampler.h"
 
 namespace quire::runtime {
@@ -28,7 +29,7 @@ class PrefillWorker {
 
   // When it returns, the prompt is public. A shortage is POOL_EXHAUSTED, a server that ends
   // DRAINING: the other worker then has to compute the prompt itself. A restarted server is
-  // attached to again.
+  // attached to again, a few times.
   absl::Status Compute(uint64_t id, const std::vector<TokenId>& prompt);
 
   // The other worker holds the blocks now. An unknown id is ignored.
@@ -45,7 +46,7 @@ class PrefillWorker {
       : client_(client), model_(model), chunk_tokens_(chunk_tokens), kernels_(kernels) {}
 
   absl::Status MapPool();
-  absl::Status StartOver();
+  absl::Status StartOver(const absl::Status& cause);
   absl::Status Finish(client::Step step);
   absl::Status TryToCompute(uint64_t id, const std::vector<TokenId>& prompt);
   absl::StatusOr<client::StepAnswer> Call(client::Step step);
@@ -56,6 +57,7 @@ class PrefillWorker {
   model::Transformer& model_;
   const uint32_t chunk_tokens_;
   const model::KernelChoice kernels_;
+  FruitlessLeases leases_;
   std::unique_ptr<model::PagedKv> kv_;
   std::unordered_map<uint64_t, client::SequenceHandle> kept_;
   client::SequenceHandle last_handle_ = 0;

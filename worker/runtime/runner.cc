@@ -13,9 +13,11 @@ RunOutcome RunWorkload(Scheduler& scheduler, Workload& workload, const RunLimits
   for (;;) {
     const Duration elapsed = clock.Now() - start;
     outcome.seconds = std::chrono::duration<double>(elapsed).count();
-    const bool over = workload.exhausted() || (limits.stop != nullptr && *limits.stop) ||
-                      (limits.time > Duration::zero() && elapsed >= limits.time) ||
-                      (limits.requests > 0 && added >= limits.requests);
+    const bool ending = (limits.stop != nullptr && *limits.stop) ||
+                        (limits.time > Duration::zero() && elapsed >= limits.time);
+    const bool over =
+        ending || workload.exhausted() || (limits.requests > 0 && added >= limits.requests);
+    scheduler.set_ending(ending);
     if (over && scheduler.idle()) return outcome;
     while (!over && scheduler.unfinished() < limits.in_flight &&
            (limits.requests == 0 || added < limits.requests)) {

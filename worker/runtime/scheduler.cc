@@ -79,7 +79,7 @@ absl::Status Scheduler::Round() {
   while (client_.in_flight() >= depth || !client_.CanSubmit()) {
     if (absl::Status status = WaitForAnswer(); !status.ok()) return status;
   }
-  if (!client_.MayLaunch()) return Idle();
+  if (!client_.MayLaunch()) return AskWhetherItAnswers();
   Plan plan = planner_.MakePlan(work_, clock_.Now());
   const bool has_rows = !plan.rows.empty();
   if (absl::Status status = Send(plan); !status.ok()) return status;
@@ -131,6 +131,15 @@ absl::Status Scheduler::Send(Plan& plan) {
   issued_[*number] = std::move(plan.issued);
   ++stats_.steps;
   return absl::OkStatus();
+}
+
+// Renewals are late. The answer to a step ends that, and the wait for one does not last for ever.
+absl::Status Scheduler::AskWhetherItAnswers() {
+  if (absl::Status status = client_.CheckLease(); !status.ok()) return status;
+  if (client_.in_flight() == 0) {
+    if (absl::Status status = client_.Submit(client::Step()).status(); !status.ok()) return status;
+  }
+  return WaitForAnswer();
 }
 
 // Nothing can be sent or launched now.

@@ -20,6 +20,7 @@
 #include "worker/client/cache_client.h"
 #include "worker/model/transformer.h"
 #include "worker/runtime/executor.h"
+#include "worker/runtime/fruitless_leases.h"
 #include "worker/runtime/launch_queue.h"
 #include "worker/runtime/planner.h"
 #include "worker/runtime/scheduler_options.h"
@@ -55,7 +56,11 @@ class Scheduler {
     on_begun_ = std::move(callback);
   }
 
-  // One round. An error is final: the server cannot be attached to any more, or the model failed.
+  // Whether only what runs is to be finished: less is tried for it.
+  void set_ending(bool ending) { leases_.set_ending(ending); }
+
+  // One round. An error is final: the server cannot be attached to any more, leases end before
+  // anything is computed under them, or the model failed.
   absl::Status RunOnce();
 
   // Results since the last call, failed requests included.
@@ -98,6 +103,7 @@ class Scheduler {
   absl::Status ApplyArrived();
   absl::Status WaitForAnswer();
   absl::Status Send(Plan& plan);
+  absl::Status AskWhetherItAnswers();
   absl::Status Idle();
 
   // Launches.
@@ -143,6 +149,7 @@ class Scheduler {
   SchedulerStats stats_;
   Planner planner_;
   Work work_;
+  FruitlessLeases leases_;
   std::map<client::StepNumber, std::vector<Issued>> issued_;
   // Applied steps whose markers have not been passed.
   std::deque<Unreported> unreported_;

@@ -22,9 +22,6 @@ constexpr uint32_t kMostPreemptions = 30;
 // Between begins at a server that drains; its successor ends the wait.
 constexpr Duration kDrainingPause = std::chrono::milliseconds(100);
 
-// A rank that dies each time it is mapped will not do better the next time.
-constexpr int kMostAttaches = 10;
-
 bool IsShortage(const Error& error) {
   return error.reason == Reason::kPoolExhausted || error.reason == Reason::kLimitExceeded ||
          error.reason == Reason::kQuotaExceeded;
@@ -265,19 +262,21 @@ absl::Status Scheduler::StartOver(const absl::Status& cause) {
     }
     PutBack(run);
   }
+  if (unfinished() == 0) leases_.Fruit();
   return AttachAgain(cause);
 }
 
 // The server, or a rank, may be lost again meanwhile.
 absl::Status Scheduler::AttachAgain(const absl::Status& cause) {
   absl::Status why = cause;
-  for (int tries = 0; tries < kMostAttaches; ++tries) {
+  while (client::EndsLease(why)) {
     executor_->Unmap();
+    if (absl::Status over = leases_.Ended(why); !over.ok()) return over;
+    std::this_thread::sleep_for(leases_.pause());
     const absl::Status attached =
         Blocked(stats_.blocked.other, [&] { return client_.Reattach(why); });
     if (!attached.ok()) return attached;
     why = executor_->Map(client_);
-    if (!client::EndsLease(why)) return why;
   }
   return why;
 }

@@ -102,6 +102,7 @@ void Scheduler::Deliver(const LaunchJob& job) {
 
 // Gives the branch its logits, then those of each draft that was chosen after all.
 void Scheduler::DeliverRows(const PlannedRows& planned, std::span<const float> logits) {
+  leases_.Fruit();
   Branch& branch = *planned.branch;
   const size_t drafts = planned.drafts.size();
   const auto width = static_cast<size_t>(executor_->config().vocabulary);

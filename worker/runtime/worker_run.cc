@@ -144,6 +144,8 @@ absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPr
   handoff = nullptr;
   workload.reset();
   if (prefill->has_value()) {
+    // It may be waiting for a server that this process has given up.
+    if (!outcome.status.ok()) (*prefill)->Kill();
     const absl::Status status = (*prefill)->Wait();
     if (!status.ok()) std::cerr << "the prefill process failed: its prompts were computed here\n";
   }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <vector>
 
 #include "cache_service/base/error.h"
@@ -93,6 +94,26 @@ TEST_F(ServerWaitTest, ADrainWithoutASuccessorEndsTheWaitToo) {
   const absl::Status over = FailFor(seconds(61), draining_);
   EXPECT_EQ(over.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(over.message()), HasSubstr("drains"));
+}
+
+TEST_F(ServerWaitTest, PatienceEndsSoonOnceTheProgramIsToStop) {
+  std::atomic<bool> stop = false;
+  ServerWait wait(seconds(60), nullptr, clock_, &stop);
+  EXPECT_TRUE(wait.Failed(away_).ok());
+  clock_.Advance(seconds(30));
+  EXPECT_TRUE(wait.Failed(away_).ok());
+  stop = true;
+  EXPECT_TRUE(wait.Failed(away_).ok());
+  clock_.Advance(milliseconds(4'999));
+  EXPECT_TRUE(wait.CheckStop(away_).ok());
+  clock_.Advance(milliseconds(1));
+  for (const absl::Status& over : {wait.Failed(away_), wait.CheckStop(away_)}) {
+    EXPECT_EQ(over.code(), absl::StatusCode::kCancelled);
+    EXPECT_FALSE(HasReason(over));
+    EXPECT_THAT(std::string(over.message()), HasSubstr("nobody listens"));
+  }
+  wait.Answered();
+  EXPECT_TRUE(wait.Failed(away_).ok());
 }
 
 }  // namespace

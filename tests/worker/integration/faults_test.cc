@@ -71,6 +71,51 @@ TEST(FaultsTest, ARestartedServerOnlyCostsRecomputation) {
   EXPECT_TRUE(report.identical()) << report.Summary();
 }
 
+// Its sequences are lost by each launch.
+class LosingExecutor final : public Executor {
+ public:
+  explicit LosingExecutor(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+
+  const model::ModelConfig& config() const override { return inner_->config(); }
+
+  absl::Status Map(const client::CacheClient& client) override { return inner_->Map(client); }
+
+  void Unmap() override { inner_->Unmap(); }
+
+  absl::Status Copy(std::span<const client::CopyOrder> orders) override {
+    return inner_->Copy(orders);
+  }
+
+  absl::Status Launch(const model::LaunchBatch&, std::span<const model::SequenceTables>,
+                      std::vector<float>&) override {
+    return ToStatus(MakeError(Reason::kLeaseExpired, "lost by the test"));
+  }
+
+ private:
+  const std::unique_ptr<Executor> inner_;
+};
+
+// Sooner if only what runs is to be finished.
+TEST(FaultsTest, LeasesThatAlwaysEndEndTheRun) {
+  for (const bool ending : {false, true}) {
+    ServerProcess server(kRoomy);
+    WorkerSetup setup = SmallSetup(server);
+    setup.wrap = [](std::unique_ptr<Executor> inner) {
+      return std::make_unique<LosingExecutor>(std::move(inner));
+    };
+    TestWorker worker(setup);
+    worker.scheduler().Add({.id = 1, .prompt = std::vector<TokenId>(40, 7), .new_tokens = 6});
+    worker.scheduler().set_ending(ending);
+    absl::Status status;
+    for (int rounds = 0; status.ok() && rounds < 10'000; ++rounds) {
+      status = worker.scheduler().RunOnce();
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    EXPECT_EQ(worker.stats().lost_leases, ending ? 3u : 10u);
+    EXPECT_EQ(worker.scheduler().unfinished(), 1u);
+  }
+}
+
 TEST(FaultsTest, APausedServerIsWaitedFor) {
   ServerProcess server(kRoomy);
   TestWorker worker(SmallSetup(server));

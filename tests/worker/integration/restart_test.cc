@@ -161,6 +161,30 @@ TEST(NoServerTest, GivesUpAfterTheTimeout) {
   EXPECT_THAT(result.output, HasSubstr("no answer from the server"));
 }
 
+TEST(NoServerTest, ASignalEndsTheWait) {
+  Program worker(Worker("unix:/tmp/quire-nobody-is-here", {"--server_timeout=600"}));
+  ASSERT_TRUE(worker.WaitFor("waiting for the server")) << worker.output();
+  worker.Signal(SIGTERM);
+  ASSERT_TRUE(worker.EndsWithin(std::chrono::seconds(120))) << worker.output();
+  const ProgramResult result = worker.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("told to stop"));
+}
+
+// One that is there and says nothing, long after renewals were due.
+TEST(NoServerTest, ASignalEndsTheWaitForASilentServer) {
+  ServerProcess server(kRoomy);
+  Program worker(Worker(server.address(), {"--seconds=600", "--server_timeout=600",
+                                           "--lease_seconds=0.5", "--think_ms=0"}));
+  ASSERT_TRUE(worker.WaitFor("requests (")) << worker.output();
+  SignalProcess(server.pid(), SIGSTOP);
+  worker.Signal(SIGTERM);
+  ASSERT_TRUE(worker.EndsWithin(std::chrono::seconds(120))) << worker.output();
+  const ProgramResult result = worker.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("told to stop"));
+}
+
 TEST(NoServerTest, ARunThatTheServerEndsHasASummary) {
   ServerProcess server(kRoomy);
   Program worker(Worker(server.address(), {"--seconds=600", "--server_timeout=0.5"}));
