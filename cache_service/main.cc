@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <string>
 
 #include "cache_service/base/error.h"
+#include "cache_service/base/memory_reserve.h"
 #include "cache_service/base/process_files.h"
 #include "cache_service/flags.h"
 #include "cache_service/health_check.h"
@@ -76,8 +78,12 @@ int EndedInOrder() {
   return kEndedInOrder;
 }
 
+// What the largest message of tokens may take in a step that has begun, a few times over.
+constexpr size_t kMemoryReserve = size_t{64} << 20;
+
 int Serve(const ServerOptions& options) {
   KeepFreedMemory();
+  if (!KeepMemoryReserve(kMemoryReserve)) throw std::bad_alloc();
   const SystemClock clock;
   auto server = Server::Start(options, clock, TerminationIsPending);
   if (absl::IsCancelled(server.status())) return EndedInOrder();
@@ -128,4 +134,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace quire
 
-int main(int argc, char** argv) { return quire::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return quire::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "quire-server: the memory of this process is too small for its pools\n";
+    return quire::kCouldNotStart;
+  }
+}

@@ -1,12 +1,38 @@
 #include "cache_service/rpc/call_runner.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
+#include <new>
 #include <utility>
+#include <vector>
 
 #include "cache_service/base/error.h"
+#include "cache_service/base/memory_reserve.h"
 #include "cache_service/rpc/status_convert.h"
 
 namespace quire {
+namespace {
+
+absl::Status OutOfMemory() {
+  std::vector<ErrorDetail> details = {{"field", "server_memory"}};
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    details.emplace_back("limit", uint64_t{limit.rlim_cur});
+  }
+  return ToStatus(MakeError(Reason::kLimitExceeded, "server_memory: none is left for this call",
+                            std::move(details)));
+}
+
+}  // namespace
+
+absl::Status CallRunner::WithinMemory(absl::FunctionRef<absl::Status()> body) {
+  try {
+    if (HasMemoryReserve()) return body();
+  } catch (const std::bad_alloc&) {
+  }
+  return OutOfMemory();
+}
 
 absl::Status CallRunner::StillWanted(const grpc::CallbackServerContext& context) {
   if (context.deadline() <= std::chrono::system_clock::now()) {
@@ -32,10 +58,12 @@ void CallRunner::Record(RpcMethod method, const grpc::Status& status, TimePoint 
 
 absl::Status CallRunner::RunBody(grpc::CallbackServerContext* context, RpcMethod method,
                                  Body body) {
-  const absl::StatusOr<Caller> caller = Admit(*context, method);
-  if (!caller.ok()) return caller.status();
-  const absl::Status wanted = StillWanted(*context);
-  return wanted.ok() ? body(*caller) : wanted;
+  return WithinMemory([&] {
+    const absl::StatusOr<Caller> caller = Admit(*context, method);
+    if (!caller.ok()) return caller.status();
+    const absl::Status wanted = StillWanted(*context);
+    return wanted.ok() ? body(*caller) : wanted;
+  });
 }
 
 grpc::ServerUnaryReactor* CallRunner::Run(grpc::CallbackServerContext* context, RpcMethod method,

@@ -33,6 +33,10 @@ class CallRunner {
   grpc::ServerUnaryReactor* RunSlow(grpc::CallbackServerContext* context, RpcMethod method,
                                     StoredBody body);
 
+  // LIMIT_EXCEEDED where memory runs out: nothing has changed, or for a step whose answer is kept
+  // and can be asked for again.
+  static absl::Status WithinMemory(absl::FunctionRef<absl::Status()> body);
+
   // For streams, which take these steps by themselves.
   absl::StatusOr<Caller> Admit(const grpc::CallbackServerContext& context, RpcMethod method) const;
   void Record(RpcMethod method, const grpc::Status& status, TimePoint start);

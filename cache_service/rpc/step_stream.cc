@@ -72,7 +72,7 @@ void StepStream::OnReadDone(bool ok) {
     End(status);
     return;
   }
-  const absl::Status status = Answer();
+  const absl::Status status = CallRunner::WithinMemory([this] { return Answer(); });
   if (!status.ok()) FillRefusal(request_.step().step(), status, &response_);
   Serialize(response_, &response_bytes_);
   calls_.Record(RpcMethod::kStreamSteps, ToGrpcStatus(status), start);
