@@ -6,9 +6,16 @@
 namespace quire::model {
 namespace {
 
-absl::Status Positive(const char* field, int64_t value) {
-  if (value > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(field, " must be positive, is ", value));
+struct Size {
+  const char* field;
+  int32_t value;
+  int32_t most;
+};
+
+absl::Status CheckSize(const Size& size) {
+  if (size.value > 0 && size.value <= size.most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(size.field, " ", size.value, ": not from 1 to ", size.most));
 }
 
 absl::Status ValidateHeads(const ModelConfig& config) {
@@ -32,12 +39,14 @@ absl::Status ValidateHeads(const ModelConfig& config) {
 }  // namespace
 
 absl::Status Validate(const ModelConfig& config) {
-  const std::pair<const char*, int32_t> sizes[] = {
-      {"layers", config.layers},        {"hidden", config.hidden},     {"q_heads", config.q_heads},
-      {"kv_heads", config.kv_heads},    {"head_dim", config.head_dim}, {"ffn", config.ffn},
-      {"vocabulary", config.vocabulary}};
-  for (const auto& [field, value] : sizes) {
-    if (absl::Status status = Positive(field, value); !status.ok()) return status;
+  // Above what models have, and low enough that products of all fit into 64 bits.
+  const Size sizes[] = {
+      {"layers", config.layers, 1 << 10},        {"hidden", config.hidden, 1 << 16},
+      {"q_heads", config.q_heads, 1 << 12},      {"kv_heads", config.kv_heads, 1 << 12},
+      {"head_dim", config.head_dim, 1 << 8},     {"ffn", config.ffn, 1 << 20},
+      {"vocabulary", config.vocabulary, 1 << 22}};
+  for (const Size& size : sizes) {
+    if (absl::Status status = CheckSize(size); !status.ok()) return status;
   }
   if (absl::Status status = ValidateHeads(config); !status.ok()) return status;
   if (!config.layer_windows.empty() &&
@@ -47,6 +56,17 @@ absl::Status Validate(const ModelConfig& config) {
                                                    config.layers, " layers"));
   }
   return absl::OkStatus();
+}
+
+uint64_t WeightBytes(const ModelConfig& config) {
+  const auto hidden = static_cast<uint64_t>(config.hidden);
+  const auto q_and_o = 2 * static_cast<uint64_t>(config.q_width());
+  const auto k_and_v = 2 * static_cast<uint64_t>(config.kv_width());
+  const auto feed_forward = 3 * static_cast<uint64_t>(config.ffn);
+  const uint64_t heads = config.tied_head ? 1 : 2;
+  return sizeof(float) * hidden *
+         (static_cast<uint64_t>(config.layers) * (q_and_o + k_and_v + feed_forward) +
+          heads * static_cast<uint64_t>(config.vocabulary));
 }
 
 std::vector<uint32_t> FiveToOneWindows(int32_t layers, uint32_t window) {

@@ -42,6 +42,9 @@ struct ModelConfig {
 // INVALID_ARGUMENT names the field and the number.
 absl::Status Validate(const ModelConfig& config);
 
+// Of all matrices, of a valid shape.
+uint64_t WeightBytes(const ModelConfig& config);
+
 // Layer windows in the pattern "5 window layers, then 1 full layer".
 std::vector<uint32_t> FiveToOneWindows(int32_t layers, uint32_t window);
 

@@ -1,5 +1,7 @@
 #include "worker/runtime/flags.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -87,6 +89,18 @@ absl::StatusOr<Admission> ParseAdmission(const std::string& name) {
   return Unknown("admission", name, "best-effort, guaranteed");
 }
 
+// All ranks run on this machine.
+absl::Status CheckWeights(const model::ModelConfig& model) {
+  const auto memory =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t weights = model::WeightBytes(model);
+  if (weights <= memory) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "layers ", model.layers, ", hidden ", model.hidden, ", q_heads ", model.q_heads,
+      ", kv_heads ", model.kv_heads, ", ffn ", model.ffn, ", vocabulary ", model.vocabulary,
+      ": weights of ", weights, " bytes, limit: the memory of this machine, ", memory, " bytes"));
+}
+
 absl::Status ReadModel(WorkerOptions& options) {
   absl::StatusOr<kernels::DType> dtype = ParseDtype(absl::GetFlag(FLAGS_dtype));
   if (!dtype.ok()) return dtype.status();
@@ -99,15 +113,17 @@ absl::Status ReadModel(WorkerOptions& options) {
   model.ffn = absl::GetFlag(FLAGS_ffn);
   model.vocabulary = absl::GetFlag(FLAGS_vocabulary);
   model.kv_dtype = *dtype;
+  if (absl::Status status = model::Validate(model); !status.ok()) return status;
+  if (absl::Status status = CheckWeights(model); !status.ok()) return status;
   const uint32_t window = absl::GetFlag(FLAGS_window);
-  if (window > 0 && model.layers > 0) {
+  if (window > 0) {
     model.layer_windows = model::FiveToOneWindows(model.layers, window);
   }
   options.model_seed = absl::GetFlag(FLAGS_model_seed);
   absl::StatusOr<model::KernelChoice> kernels = ReadKernels();
   if (!kernels.ok()) return kernels.status();
   options.kernels = *std::move(kernels);
-  return model::Validate(model);
+  return absl::OkStatus();
 }
 
 absl::Status ReadClient(WorkerOptions& options) {

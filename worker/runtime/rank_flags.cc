@@ -4,6 +4,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "worker/model/shard.h"
+#include "worker/runtime/flag_values.h"
 
 ABSL_FLAG(uint32_t, ranks, 1,
           "Processes that share out the heads of the model; the server needs as many --ranks.");
@@ -24,6 +25,14 @@ absl::Status ReadRanks(WorkerOptions& options) {
   options.rank_timeout = std::chrono::seconds(absl::GetFlag(FLAGS_rank_timeout));
   if (options.rank_timeout == Duration::zero() || options.rank_timeout > std::chrono::hours(1)) {
     return absl::InvalidArgumentError("--rank_timeout must be 1 to 3600 seconds");
+  }
+  if (options.rank >= options.client.ranks) {
+    return BadFlag("rank",
+                   absl::StrCat(options.rank, " is not below --ranks, ", options.client.ranks));
+  }
+  if ((options.rank > 0) != (options.rank_fd >= 0) ||
+      (options.rank > 0) != (options.reduce_fd >= 0)) {
+    return BadFlag("rank", "set by quire-worker itself, with --rank_fd and --reduce_fd");
   }
   if (options.client.ranks > 1 && absl::GetFlag(FLAGS_workload) == "prefill-decode") {
     return absl::InvalidArgumentError("--workload=prefill-decode needs --ranks=1");

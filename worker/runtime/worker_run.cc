@@ -96,6 +96,14 @@ client::TellServerNotice TellHandoffToo(client::TellServerNotice tell, HandoffWo
   };
 }
 
+// After the executor, whose processes map the pool as well. A run that failed may have no lease.
+absl::Status EndWorker(client::CacheClient& client, std::unique_ptr<Scheduler>& scheduler,
+                       const absl::Status& outcome) {
+  scheduler.reset();
+  const absl::Status status = client.Detach();
+  return outcome.ok() ? status : absl::OkStatus();
+}
+
 Progress ShowOn(ProgressPrinter& progress, const Scheduler& scheduler) {
   return [&](double seconds) {
     if (!progress.Due(seconds)) return;
@@ -158,13 +166,13 @@ absl::StatusOr<Summary> RunWorker(WorkerOptions options, char** argv, ProgressPr
   for (const RequestResult& result : outcome.results) {
     if (!result.status.ok()) std::cerr << "request failed: " << Describe(result.status) << "\n";
   }
+  // First, because to verify may take as long as to run, and others want the blocks.
+  if (absl::Status status = EndWorker(**client, *scheduler, outcome.status); !status.ok()) {
+    std::cerr << "detach: " << Describe(status) << "\n";
+  }
   if (options.verify) {
     const absl::Status status = VerifyAll(options, outcome.results, summary);
     if (!status.ok()) return status;
-  }
-  if (!outcome.status.ok()) return summary;
-  if (absl::Status status = (*client)->Detach(); !status.ok()) {
-    std::cerr << "detach: " << Describe(status) << "\n";
   }
   return summary;
 }

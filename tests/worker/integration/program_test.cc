@@ -1,10 +1,12 @@
 // quire-worker as a user starts it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/operator_calls.h"
 #include "tests/support/server_process.h"
 #include "tests/support/temp_folder.h"
 
@@ -27,37 +29,56 @@ TEST(ProgramTest, HelpNamesTheWorkloads) {
 }
 
 TEST(ProgramTest, WrongFlagsAreNamed) {
-  const std::pair<const char*, const char*> cases[] = {{"--workload=dance", "--workload"},
-                                                       {"--dtype=int4", "--dtype"},
-                                                       {"--backend=abacus", "--backend=abacus"},
-                                                       {"--threads=0", "--threads"},
-                                                       {"--mode=carrier", "--mode"},
-                                                       {"--head_dim=60", "head_dim 60"},
-                                                       {"--admission=none", "--admission"},
-                                                       {"--workload=trace", "--trace"},
-                                                       {"--users=0", "--users"},
-                                                       {"--rank_timeout=0", "--rank_timeout"},
-                                                       {"--max_sequences=0", "max_sequences 0"},
-                                                       {"--batch_tokens=0", "batch_tokens 0"},
-                                                       {"--temperature=-1", "--temperature"},
-                                                       {"--temperature=nan", "--temperature"},
-                                                       {"--name=", "--name"},
-                                                       {"extra", "extra"},
-                                                       {"--no_such_flag=1", "--no_such_flag"},
-                                                       {"--users=many", "--users"},
-                                                       {"--verify=maybe", "--verify"},
-                                                       {"--json", "--json"},
-                                                       {"--users=1000001", "--users"},
-                                                       {"--lag=1025", "lag 1025"},
-                                                       {"--lease_seconds=1e12", "--lease_seconds"},
-                                                       {"--seconds=inf", "--seconds"},
-                                                       {"--server_timeout=-1", "--server_timeout"},
-                                                       {"--think_ms=nan", "--think_ms"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"--workload=dance", "--workload"},
+      {"--dtype=int4", "--dtype"},
+      {"--backend=abacus", "--backend=abacus"},
+      {"--threads=0", "--threads"},
+      {"--mode=carrier", "--mode"},
+      {"--head_dim=60", "head_dim 60"},
+      {"--admission=none", "--admission"},
+      {"--workload=trace", "--trace"},
+      {"--users=0", "--users"},
+      {"--rank_timeout=0", "--rank_timeout"},
+      {"--max_sequences=0", "max_sequences 0"},
+      {"--layers=100000000", "layers 100000000: not from 1 to 1024"},
+      {"--layers=0", "layers 0"},
+      {"--hidden=65537", "hidden 65537"},
+      {"--q_heads=4097", "q_heads 4097"},
+      {"--kv_heads=-1", "kv_heads -1"},
+      {"--ffn=1048577", "ffn 1048577"},
+      {"--vocabulary=4194305", "vocabulary 4194305"},
+      {"--rank=1", "--rank: 1 is not below --ranks, 1"},
+      {"--rank_fd=3", "--rank: set by quire-worker"},
+      {"--reduce_fd=3", "--rank: set by quire-worker"},
+      {"--batch_tokens=0", "batch_tokens 0"},
+      {"--temperature=-1", "--temperature"},
+      {"--temperature=nan", "--temperature"},
+      {"--name=", "--name"},
+      {"extra", "extra"},
+      {"--no_such_flag=1", "--no_such_flag"},
+      {"--users=many", "--users"},
+      {"--verify=maybe", "--verify"},
+      {"--json", "--json"},
+      {"--users=1000001", "--users"},
+      {"--lag=1025", "lag 1025"},
+      {"--lease_seconds=1e12", "--lease_seconds"},
+      {"--seconds=inf", "--seconds"},
+      {"--server_timeout=-1", "--server_timeout"},
+      {"--think_ms=nan", "--think_ms"}};
   for (const auto& [flag, message] : cases) {
     const ProgramResult result = Worker({flag});
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_THAT(result.output, HasSubstr(message));
   }
+}
+
+// Each size is allowed alone.
+TEST(ProgramTest, AModelLargerThanTheMachineIsRefused) {
+  const ProgramResult result = Worker({"--layers=1024", "--hidden=65536", "--ffn=1048576"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("layers 1024, hidden 65536"));
+  EXPECT_THAT(result.output, HasSubstr("limit: the memory of this machine"));
 }
 
 TEST(ProgramTest, AnEmptyValueIsNotTheDefault) {
@@ -157,6 +178,25 @@ TEST(ProgramTest, ChatEndsWithAVerifiedSummary) {
   EXPECT_EQ(json["requests"], 40);
   EXPECT_EQ(json["verification"], "identical");
   EXPECT_GT(json["prefix_hit_rate"].get<double>(), 0.5);
+}
+
+TEST(ProgramTest, BlocksAreGivenBackBeforeVerification) {
+  for (const char* ranks : {"1", "2"}) {
+    ServerProcess server({"--device_memory_bytes=32MiB", "--max_sequence_tokens=1024",
+                          std::string("--ranks=") + ranks});
+    Program worker({QUIRE_WORKER, "--server=" + server.address(), "--think_ms=0", "--requests=60",
+                    "--verify", std::string("--ranks=") + ranks});
+    ASSERT_TRUE(worker.WaitFor("verifying")) << worker.output();
+    worker.Signal(SIGSTOP);
+    const auto workers = OperatorCalls(server.address()).Workers();
+    ASSERT_TRUE(workers.ok()) << workers.status();
+    EXPECT_EQ(workers->workers_size(), 0);
+    const auto pool = OperatorCalls(server.address()).Pool();
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    EXPECT_EQ(pool->blocks().fenced() + pool->blocks().quarantined(), 0u);
+    worker.Signal(SIGCONT);
+    EXPECT_EQ(worker.Wait().exit_code, 0);
+  }
 }
 
 TEST(ProgramTest, ReplaysATraceWithAndWithoutTheModel) {

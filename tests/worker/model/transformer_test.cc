@@ -139,6 +139,35 @@ INSTANTIATE_TEST_SUITE_P(Models, TransformerTest,
                                               1e-2f}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Counts what is loaded.
+class CountedWeights final : public WeightSource {
+ public:
+  absl::StatusOr<std::vector<float>> Load(std::string_view name, int64_t rows,
+                                          int64_t columns) override {
+    if (rows > 1) bytes += static_cast<uint64_t>(rows * columns) * sizeof(float);
+    return inner_.Load(name, rows, columns);
+  }
+
+  std::string identity() const override { return inner_.identity(); }
+
+  uint64_t bytes = 0;
+
+ private:
+  SeededWeights inner_{1};
+};
+
+TEST(ModelConfigTest, WeightBytesAreThoseOfAllMatrices) {
+  for (const bool tied : {true, false}) {
+    ModelConfig config;
+    config.layers = 3;
+    config.ffn = 96;
+    config.tied_head = tied;
+    CountedWeights weights;
+    ASSERT_TRUE(Transformer::Create(config, weights).ok());
+    EXPECT_EQ(WeightBytes(config), weights.bytes);
+  }
+}
+
 TEST(TransformerInputTest, RefusesATokenOutsideTheVocabulary) {
   ModelConfig config;
   config.layers = 1;
