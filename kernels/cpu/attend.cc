@@ -45,12 +45,15 @@ bool IsOpen(const Task& task, const HeadTile& tile) {
 
 template <typename A>
 void Softmax(const Task& task, const HeadTile& tile) {
-  const HeadState& s = tile.state;
+  const auto row_of = [&](int64_t r) -> RowState {
+    const HeadState& s = tile.state;
+    return {s.max + r, s.sums + r * kSumLanes, s.out + static_cast<size_t>(r) * task.head_dim,
+            task.head_dim};
+  };
   if (IsOpen(task, tile)) {
     for (int64_t r = 0; r < task.rows; ++r) {
       UpdateOpenRow<A>(task.scratch.scores + r * kPlanTileTokens,
-                       static_cast<size_t>(tile.rows.tokens), tile.rule.scale,
-                       {s.max + r, s.sums + r * kSumLanes, s.decay + r});
+                       static_cast<size_t>(tile.rows.tokens), tile.rule.scale, row_of(r));
     }
     return;
   }
@@ -67,8 +70,7 @@ void Softmax(const Task& task, const HeadTile& tile) {
     const RowBounds& bounds = task.scratch.bounds[static_cast<size_t>(r)];
     const TileMask mask = MaskOf(bounds, p.mask.keep_first, tile.begin, tokens);
     UpdateRow<A>(task.scratch.scores + r * kPlanTileTokens, static_cast<size_t>(tokens), rule, mask,
-                 per_token ? tile.rows.v_scale : nullptr,
-                 {s.max + r, s.sums + r * kSumLanes, s.decay + r});
+                 per_token ? tile.rows.v_scale : nullptr, row_of(r));
   }
 }
 
@@ -84,8 +86,7 @@ struct RowWork {
   }
 
   static void Sums(const Task& task, const HeadTile& tile) {
-    SumRows<A, kRows>(tile.view, task.scratch.scores, tile.state.decay, task.rows, task.head_dim,
-                      tile.state.out);
+    SumRows<A, kRows>(tile.view, task.scratch.scores, task.rows, task.head_dim, tile.state.out);
   }
 };
 
@@ -98,15 +99,14 @@ struct MatrixWork {
     const AttentionScratch& scratch = task.scratch;
     LoadTile<kType>(tile.view, task.head_dim, scratch.k_tile, scratch.v_tile);
     MultiplyAll({tile.state.q, task.head_dim, scratch.k_tile, kPlanTileTokens, task.head_dim,
-                 task.scratch.scores, kPlanTileTokens, nullptr},
+                 task.scratch.scores, kPlanTileTokens, false},
                 task.padded_rows(), kPlanTileTokens);
   }
 
   static void Sums(const Task& task, const HeadTile& tile) {
-    MultiplyAll(
-        {task.scratch.scores, kPlanTileTokens, task.scratch.v_tile, task.head_dim,
-         static_cast<size_t>(tile.view.tokens), tile.state.out, task.head_dim, tile.state.decay},
-        task.padded_rows(), task.head_dim);
+    MultiplyAll({task.scratch.scores, kPlanTileTokens, task.scratch.v_tile, task.head_dim,
+                 static_cast<size_t>(tile.view.tokens), tile.state.out, task.head_dim, true},
+                task.padded_rows(), task.head_dim);
   }
 };
 

@@ -50,7 +50,7 @@ void AttentionScratch::Reserve(const Sizes& sizes) {
 }
 
 int64_t AttentionScratch::HeadFloats() const {
-  return (kQueryWidth + 1) * rows_ * head_dim_ + (2 + kSumLanes) * RoundUp16(rows_);
+  return (kQueryWidth + 1) * rows_ * head_dim_ + (1 + kSumLanes) * RoundUp16(rows_);
 }
 
 HeadState AttentionScratch::Head(int64_t index) const {
@@ -59,7 +59,6 @@ HeadState AttentionScratch::Head(int64_t index) const {
   head.out = head.q + kQueryWidth * rows_ * head_dim_;
   head.max = head.out + rows_ * head_dim_;
   head.sums = head.max + RoundUp16(rows_);
-  head.decay = head.sums + kSumLanes * RoundUp16(rows_);
   return head;
 }
 

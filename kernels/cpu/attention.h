@@ -37,11 +37,10 @@ struct RowBounds {
 
 // What is kept of one KV head while its keys are walked; rows are (query token, head of group).
 struct HeadState {
-  float* q = nullptr;      // [rows][head_dim], or three bf16 terms [3][rows][head_dim]
-  float* out = nullptr;    // [rows][head_dim], not yet divided by sum
-  float* max = nullptr;    // [rows], natural units
-  float* sums = nullptr;   // [rows][kSumLanes]
-  float* decay = nullptr;  // [rows], what the last tile does to earlier sums
+  float* q = nullptr;     // [rows][head_dim], or three bf16 terms [3][rows][head_dim]
+  float* out = nullptr;   // [rows][head_dim], not yet divided by sum
+  float* max = nullptr;   // [rows], natural units
+  float* sums = nullptr;  // [rows][kSumLanes]
 };
 
 // Rows are padded to a multiple of this.

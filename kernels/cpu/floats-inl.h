@@ -64,7 +64,9 @@ struct Floats {
     }
   }
 
-  static HWY_INLINE void StoreWeights(VF p, float* to) { hn::Store(p, F32(), to); }
+  static HWY_INLINE void StoreWeights(VF p, float* weights, size_t t) {
+    hn::Store(p, F32(), weights + t);
+  }
 
   static HWY_INLINE VF LoadWeight(const float* p, int t) { return hn::Set(F32(), p[t]); }
 

@@ -64,7 +64,7 @@ void LoadTile(const KvTile& tile, size_t head_dim, float* HWY_RESTRICT k_tile,
   }
 }
 
-// c[r][0..2 vectors) = c * decay[r] + a[r][0..depth) * b[0..depth)[...]; decay null: c starts at 0.
+// c[r][0..2 vectors) = (add ? c : 0) + a[r][0..depth) * b[0..depth)[...].
 struct Product {
   const float* a;
   size_t a_stride;
@@ -73,7 +73,7 @@ struct Product {
   size_t depth;
   float* c;
   size_t c_stride;
-  const float* decay;
+  bool add;
 };
 
 template <int kRows, int kVectors>
@@ -83,8 +83,7 @@ HWY_INLINE void ProductBlock(const Product& m) {
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
       const float* from = m.c + static_cast<size_t>(r) * m.c_stride + VectorAt(j);
-      sums[r * kVectors + j] =
-          m.decay == nullptr ? hn::Zero(d) : hn::Mul(hn::Load(d, from), hn::Set(d, m.decay[r]));
+      sums[r * kVectors + j] = m.add ? hn::Load(d, from) : hn::Zero(d);
     }
   }
   const float* HWY_RESTRICT b = m.b;
@@ -116,7 +115,6 @@ HWY_INLINE void MultiplyAll(Product m, int64_t rows, size_t columns) {
       m.a = whole.a + static_cast<size_t>(r) * m.a_stride;
       m.b = whole.b + at;
       m.c = whole.c + static_cast<size_t>(r) * m.c_stride + at;
-      m.decay = whole.decay == nullptr ? nullptr : whole.decay + r;
       if (two) {
         ProductBlock<kRows, 2>(m);
       } else {

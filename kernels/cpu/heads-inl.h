@@ -44,7 +44,6 @@ void BeginHead(const Task& task, int32_t kv_head, const HeadState& s) {
   std::fill(s.out, s.out + static_cast<size_t>(padded) * task.head_dim, 0.0f);
   std::fill(s.max, s.max + padded, kMinusInf);
   std::fill(s.sums, s.sums + padded * kSumLanes, 0.0f);
-  std::fill(s.decay, s.decay + padded, 1.0f);
 }
 
 // A finished row: what to multiply the sums by, and the LSE.

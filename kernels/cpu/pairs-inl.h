@@ -1,9 +1,9 @@
 // Arithmetic of rows-inl.h on bf16, by the instruction that multiplies two pairs a lane and adds
 // them to an fp32 sum: twice the rate of fp32 multiply-adds, and no conversion.
 //
-// Queries are kTerms bf16 terms that add up to them, probabilities are rounded to bf16. Dot
-// products take elements as they lie. Weighted sums interleave two rows, which puts outputs into
-// the order of PairDimension. One-byte types become bf16, exactly, a tile at a time.
+// Queries are kTerms bf16 terms that add up to them, probabilities one term with bf16 queries, else
+// two. Dot products take elements as they lie. Weighted sums interleave two rows, which puts
+// outputs into the order of PairDimension. One-byte types become bf16, exactly, a tile at a time.
 #if defined(QUIRE_KERNELS_CPU_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_KERNELS_CPU_PAIRS_INL_H_
 #undef QUIRE_KERNELS_CPU_PAIRS_INL_H_
@@ -36,6 +36,8 @@ struct Pairs {
   using U16 = hn::ScalableTag<uint16_t>;
   using Vector = hn::Vec<U16>;
   static constexpr int kTokens = 2;
+  // Outputs of bf16 queries round no finer than bf16 probabilities do.
+  static constexpr int kWeightTerms = kTerms == 1 ? 1 : 2;
 
   static HWY_INLINE Vector LoadElements(const void* row, size_t element) {
     return hn::LoadU(U16(), static_cast<const uint16_t*>(row) + element);
@@ -80,27 +82,39 @@ struct Pairs {
     }
   }
 
-  // Of each two probabilities, the pair of their first terms and then that of their second terms.
-  static HWY_INLINE void StoreWeights(VF p, float* to) {
+  // Pairs of neighbouring probabilities, rounded; with more than one term, of each two
+  // probabilities the pair of their first terms and then that of their second terms.
+  static HWY_INLINE void StoreWeights(VF p, float* weights, size_t t) {
+    if constexpr (kWeightTerms == 1) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(weights + t / 2),
+                          (__m256i)_mm512_cvtneps_pbh(p.raw));
+      return;
+    }
     const hn::Rebind<uint32_t, F32> bits;
     const auto first = hn::And(hn::BitCast(bits, p), hn::Set(bits, 0xffff0000u));
     const VF second = hn::Sub(p, hn::BitCast(F32(), first));
     const auto packed = _mm512_cvtne2ps_pbh(second.raw, hn::BitCast(F32(), first).raw);
     const __m512i order = _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0);
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, (__m512i)packed));
+    _mm512_storeu_si512(weights + t, _mm512_permutexvar_epi32(order, (__m512i)packed));
   }
 
   struct Weight {
-    Vector first;
-    Vector second;
+    Vector term[kWeightTerms];
   };
 
-  static HWY_INLINE Weight LoadWeight(const float* p, int t) {
-    return {hn::BitCast(U16(), hn::Set(F32(), p[t])), hn::BitCast(U16(), hn::Set(F32(), p[t + 1]))};
+  static HWY_INLINE Weight LoadWeight(const float* weights, int t) {
+    Weight weight;
+    QUIRE_UNROLL for (int i = 0; i < kWeightTerms; ++i) {
+      weight.term[i] = hn::BitCast(U16(), hn::Set(F32(), weights[t / 2 * kWeightTerms + i]));
+    }
+    return weight;
   }
 
   static HWY_INLINE VF MultiplyAdd(const Weight& weight, Vector value, VF sum) {
-    return AddProducts(weight.second, value, AddProducts(weight.first, value, sum));
+    QUIRE_UNROLL for (int i = 0; i < kWeightTerms; ++i) {
+      sum = AddProducts(weight.term[i], value, sum);
+    }
+    return sum;
   }
 };
 

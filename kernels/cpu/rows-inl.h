@@ -62,11 +62,16 @@ HWY_INLINE void DotRows(const KvTile& tile, const QueryRows& q, int64_t rows, fl
 // Rows of a weighted sum between requests for memory.
 constexpr int kAheadTokens = 8;
 
-// What SumBlock works on: out[r] = out[r] * decay[r] + sum over t of p[r][t] * values[t].
+// About the bytes of stored rows that all query rows and columns meet before the next ones do:
+// memory is then read nearly in order, whatever the length of a step.
+constexpr int64_t kSumBytes = 4096;
+
+// What SumBlock works on: out[r] += sum over t in begin..end - 1 of p[r][t] * values[t].
 struct WeightedSum {
   const KvTile& tile;
+  int begin;
+  int end;
   const float* p;
-  const float* decay;
   size_t head_dim;
   float* out;
   int64_t ahead_bytes;  // to ask for with every kAheadTokens rows
@@ -80,13 +85,12 @@ HWY_INLINE void SumBlock(const WeightedSum& w, size_t at) {
   float* HWY_RESTRICT out = w.out + at;
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const float* from = out + static_cast<size_t>(r) * w.head_dim + VectorAt(j);
-      sums[r * kVectors + j] = hn::Mul(hn::Load(d, from), hn::Set(d, w.decay[r]));
+      sums[r * kVectors + j] = hn::Load(d, out + static_cast<size_t>(r) * w.head_dim + VectorAt(j));
     }
   }
-  for (int t = 0; t < w.tile.tokens;) {
+  for (int t = w.begin; t < w.end;) {
     w.tile.ahead->Advance(w.ahead_bytes);
-    const int end = std::min(t + kAheadTokens, w.tile.tokens);
+    const int end = std::min(t + kAheadTokens, w.end);
     for (; t < end; t += A::kTokens) {
       typename A::Vector v[kVectors];
       A::template LoadValues<kVectors>(w.tile.v + t, at, v);
@@ -114,19 +118,28 @@ HWY_INLINE void SumColumns(const WeightedSum& w, size_t at) {
   if constexpr (kVectors > A::kTokens) SumColumns<A, kRows, kVectors / 2>(w, at);
 }
 
+// Whole requests for memory, and so whole groups of A::kTokens rows.
+HWY_INLINE int SumStep(int64_t row_bytes) {
+  return std::max(1, static_cast<int>(kSumBytes / row_bytes / kAheadTokens)) * kAheadTokens;
+}
+
 template <typename A, int kRows>
-HWY_INLINE void SumRows(const KvTile& tile, const float* p, const float* decay, int64_t rows,
-                        size_t head_dim, float* out) {
+HWY_INLINE void SumRows(const KvTile& tile, const float* p, int64_t rows, size_t head_dim,
+                        float* out) {
   constexpr int kVectors = std::min(8, kAccumulators / kRows);
   // Every pass over the tile asks for its share of what comes next.
   const int64_t columns = static_cast<int64_t>(kVectors * kLanes);
   const int64_t passes =
       (rows + kRows - 1) / kRows * ((static_cast<int64_t>(head_dim) + columns - 1) / columns);
   const int64_t ahead = kAheadTokens * tile.row_bytes / passes;
-  for (int64_t r = 0; r < rows; r += kRows) {
-    SumColumns<A, kRows, kVectors>({tile, p + r * kPlanTileTokens, decay + r, head_dim,
-                                    out + static_cast<size_t>(r) * head_dim, ahead},
-                                   0);
+  const int step = SumStep(tile.row_bytes);
+  for (int t = 0; t < tile.tokens; t += step) {
+    const int end = std::min(t + step, tile.tokens);
+    for (int64_t r = 0; r < rows; r += kRows) {
+      SumColumns<A, kRows, kVectors>({tile, t, end, p + r * kPlanTileTokens, head_dim,
+                                      out + static_cast<size_t>(r) * head_dim, ahead},
+                                     0);
+    }
   }
 }
 

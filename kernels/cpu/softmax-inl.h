@@ -87,7 +87,7 @@ HWY_INLINE VF MakeWeights(float* scores, size_t tokens, float max, const float* 
     VF p = Exp2(hn::Mul(hn::Sub(hn::Load(d, scores + t), top), log2e));
     sum = hn::Add(sum, p);
     if (v_scale != nullptr) p = hn::Mul(p, hn::LoadU(d, v_scale + t));
-    A::StoreWeights(p, scores + t);
+    A::StoreWeights(p, scores, t);
   }
   return sum;
 }
@@ -95,19 +95,22 @@ HWY_INLINE VF MakeWeights(float* scores, size_t tokens, float max, const float* 
 // What a row keeps between tiles. One that has seen nothing has max -inf, sums 0.
 struct RowState {
   float* max;
-  float* sums;   // per lane
-  float* decay;  // what the last tile did to earlier sums
+  float* sums;  // per lane
+  float* out;   // weighted sums, head_dim
+  size_t head_dim;
 
-  // Takes in the largest logits of a tile, per lane; looks for the maximum only if there is a new
-  // one.
+  // Takes in the largest logits of a tile, per lane; only if there is a new maximum, looks for it
+  // and scales what was summed up.
   HWY_INLINE void Raise(VF largest) const {
     const F32 d;
-    *decay = 1.0f;
     if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(largest, hn::Set(d, *max))))) return;
     const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
-    *decay = std::exp(*max - top);
+    const VF decay = hn::Set(d, std::exp(*max - top));
     *max = top;
-    hn::Store(hn::Mul(hn::Load(d, sums), hn::Set(d, *decay)), d, sums);
+    hn::Store(hn::Mul(hn::Load(d, sums), decay), d, sums);
+    for (size_t i = 0; i < head_dim; i += kLanes) {
+      hn::Store(hn::Mul(hn::Load(d, out + i), decay), d, out + i);
+    }
   }
 
   HWY_INLINE void Add(VF more) const {
@@ -144,7 +147,7 @@ HWY_INLINE void UpdateOpenRow(float* scores, size_t tokens, float scale, const R
     const VF logit = hn::Mul(hn::Load(d, scores + t), factor);
     const VF p = Exp2(hn::Mul(hn::Sub(logit, top), log2e));
     sum = hn::Add(sum, p);
-    A::StoreWeights(p, scores + t);
+    A::StoreWeights(p, scores, t);
   }
   row.Add(sum);
 }
