@@ -16,6 +16,7 @@
 #include "cache_service/base/small_file.h"
 #include "cache_service/base/tcp_address.h"
 #include "cache_service/config_fields.h"
+#include "cache_service/metrics/metrics_endpoint.h"
 #include "cache_service/pool_config.h"
 #include "cache_service/rpc/listeners.h"
 #include "cache_service/rpc/proto_convert.h"
@@ -48,6 +49,22 @@ absl::Status CheckAllFields(const v1::ServerConfig& config) {
     if (absl::Status status = CheckFields(pool); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckAddresses(const ServerOptions& options) {
+  for (const auto& [field, address] : {std::pair("tcp_address", &options.tcp_address),
+                                       std::pair("metrics_address", &options.metrics_address)}) {
+    if (address->empty()) continue;
+    if (absl::Status status = CheckCanBind(field, *address); !status.ok()) return status;
+  }
+  if (options.metrics_address.empty()) return absl::OkStatus();
+  if (!options.tcp_address.empty() && Collide(options.tcp_address, options.metrics_address)) {
+    return ToStatus(InvalidArgument(
+        "metrics_address",
+        absl::StrCat(options.metrics_address, ": the port of tcp_address, ", options.tcp_address),
+        {{"address", options.metrics_address}, {"tcp_address", options.tcp_address}}));
+  }
+  return MetricsEndpoint::Check(options.metrics_address);
 }
 
 std::string UnlessNone(const std::string& value) { return value == kNone ? "" : value; }
@@ -172,11 +189,7 @@ absl::Status CheckPlaces(const ServerOptions& options) {
   if (!options.unix_socket.empty()) {
     if (absl::Status status = UnixSocket::Check(options.unix_socket); !status.ok()) return status;
   }
-  for (const auto& [field, address] : {std::pair("tcp_address", &options.tcp_address),
-                                       std::pair("metrics_address", &options.metrics_address)}) {
-    if (address->empty()) continue;
-    if (absl::Status status = CheckCanBind(field, *address); !status.ok()) return status;
-  }
+  if (absl::Status status = CheckAddresses(options); !status.ok()) return status;
   const std::vector<ShmOptions> memories = MemoriesOf(options.pools);
   if (absl::Status status = CheckFolders(memories); !status.ok()) return status;
   return CheckSpace(memories, Space::kWhole);

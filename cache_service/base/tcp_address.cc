@@ -1,6 +1,7 @@
 #include "cache_service/base/tcp_address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,6 +46,26 @@ AddressList Resolve(const std::string& address, std::string& problem) {
   return AddressList(error == 0 ? list : nullptr, freeaddrinfo);
 }
 
+uint16_t PortOf(const addrinfo& where) {
+  return ntohs(where.ai_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6*>(where.ai_addr)->sin6_port
+                   : reinterpret_cast<const sockaddr_in*>(where.ai_addr)->sin_port);
+}
+
+// The bytes of the address.
+std::string_view HostOf(const addrinfo& where) {
+  if (where.ai_family == AF_INET6) {
+    const auto& host = reinterpret_cast<const sockaddr_in6*>(where.ai_addr)->sin6_addr;
+    return {reinterpret_cast<const char*>(&host), sizeof(host)};
+  }
+  const auto& host = reinterpret_cast<const sockaddr_in*>(where.ai_addr)->sin_addr;
+  return {reinterpret_cast<const char*>(&host), sizeof(host)};
+}
+
+bool IsAny(const addrinfo& where) {
+  return HostOf(where).find_first_not_of('\0') == std::string_view::npos;
+}
+
 // 0, or the error of binding, and of listening if asked for.
 int BindError(const addrinfo& where, bool listens) {
   const int fd = socket(where.ai_family, where.ai_socktype | SOCK_CLOEXEC, 0);
@@ -78,7 +99,9 @@ absl::Status Refused(std::string_view field, const std::string& address,
 absl::Status CheckTcpAddress(std::string_view field, const std::string& address) {
   const HostAndPort parts = Split(address);
   int port = -1;
-  if (!parts.host.empty() && absl::SimpleAtoi(parts.port, &port) && port >= 0 && port <= 65535) {
+  // Listeners disagree about signs and spaces.
+  const bool digits = parts.port.find_first_not_of("0123456789") == std::string::npos;
+  if (!parts.host.empty() && digits && absl::SimpleAtoi(parts.port, &port) && port <= 65535) {
     return absl::OkStatus();
   }
   return ToStatus(InvalidArgument(field, absl::StrCat(address, ": not HOST:PORT"),
@@ -92,6 +115,37 @@ absl::Status CheckCanBind(std::string_view field, const std::string& address) {
   const int error = BindError(*list, /*listens=*/false);
   if (error == 0 || error == EADDRINUSE) return absl::OkStatus();
   return Refused(field, address, std::generic_category().message(error));
+}
+
+absl::StatusOr<std::string> NumericAddress(std::string_view field, const std::string& address,
+                                           bool may_be_ipv6) {
+  std::string problem = "not an IPv4 address, and this listener takes no other";
+  const AddressList list = Resolve(address, problem);
+  for (const addrinfo* where = list.get(); where != nullptr; where = where->ai_next) {
+    if (where->ai_family == AF_INET6 && !may_be_ipv6) continue;
+    char host[NI_MAXHOST] = {};
+    if (getnameinfo(where->ai_addr, where->ai_addrlen, host, sizeof(host), nullptr, 0,
+                    NI_NUMERICHOST) != 0) {
+      continue;
+    }
+    const bool brackets = where->ai_family == AF_INET6;
+    return absl::StrCat(brackets ? "[" : "", host, brackets ? "]:" : ":", PortOf(*where));
+  }
+  return Refused(field, address, problem);
+}
+
+bool Collide(const std::string& a, const std::string& b) {
+  std::string problem;
+  const AddressList first = Resolve(a, problem);
+  const AddressList second = Resolve(b, problem);
+  for (const addrinfo* one = first.get(); one != nullptr; one = one->ai_next) {
+    for (const addrinfo* two = second.get(); two != nullptr; two = two->ai_next) {
+      if (PortOf(*one) == 0 || PortOf(*one) != PortOf(*two)) continue;
+      // gRPC listens to both families where it is told to listen to all of one.
+      if (IsAny(*one) || IsAny(*two) || HostOf(*one) == HostOf(*two)) return true;
+    }
+  }
+  return false;
 }
 
 absl::Status CannotListen(std::string_view field, const std::string& address) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace quire {
 
@@ -15,6 +16,15 @@ absl::Status CheckTcpAddress(std::string_view field, const std::string& address)
 // Whether this machine and user may listen there; a port that is in use is no mistake. Errors:
 // INVALID_ARGUMENT for `field`.
 absl::Status CheckCanBind(std::string_view field, const std::string& address);
+
+// The address with a numeric host, the first that may be used. Errors: INVALID_ARGUMENT for
+// `field`.
+absl::StatusOr<std::string> NumericAddress(std::string_view field, const std::string& address,
+                                           bool may_be_ipv6);
+
+// Whether two listeners would take the same port of the same address of this machine; port 0 is
+// always another one.
+bool Collide(const std::string& a, const std::string& b);
 
 // INVALID_ARGUMENT for `field`: why a library that says little could not listen there, found out by
 // trying once more.

@@ -1,5 +1,7 @@
 #include "cache_service/metrics/metrics_endpoint.h"
 
+#include <civetweb.h>
+
 #include <exception>
 #include <string>
 #include <utility>
@@ -17,13 +19,25 @@ std::vector<std::string> ExposerOptions(const std::string& address) {
           "request_timeout_ms", "500",   "listen_backlog", "1024"};
 }
 
+// Of the many spellings of an address the HTTP library takes few.
+absl::StatusOr<std::string> ListeningPort(const std::string& address) {
+  const bool has_ipv6 = mg_check_feature(MG_FEATURES_IPV6) != 0;
+  return NumericAddress("metrics_address", address, has_ipv6);
+}
+
 }  // namespace
+
+absl::Status MetricsEndpoint::Check(const std::string& address) {
+  return ListeningPort(address).status();
+}
 
 absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Start(
     const std::string& address, std::shared_ptr<prometheus::Collectable> collector) {
-  // The exposer reports a bad address or a port in use by an exception, which ends here.
+  const absl::StatusOr<std::string> port = ListeningPort(address);
+  if (!port.ok()) return port.status();
+  // The exposer reports a port in use by an exception, which ends here.
   try {
-    return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(address, std::move(collector)));
+    return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(*port, std::move(collector)));
   } catch (const std::exception&) {
     return CannotListen("metrics_address", address);
   }

@@ -15,6 +15,10 @@ namespace quire {
 // Serves /metrics until destroyed.
 class MetricsEndpoint {
  public:
+  // Whether Start would take the address; the port may be in use. Errors: INVALID_ARGUMENT for
+  // metrics_address.
+  static absl::Status Check(const std::string& address);
+
   // `address` is host:port; port 0 picks a free one. Errors: INVALID_ARGUMENT for metrics_address.
   static absl::StatusOr<std::unique_ptr<MetricsEndpoint>> Start(
       const std::string& address, std::shared_ptr<prometheus::Collectable> collector);

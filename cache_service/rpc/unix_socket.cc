@@ -31,9 +31,29 @@ std::string FolderOf(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+// 0, or the error of making a socket there; it is removed again. Permissions do not tell: not every
+// file system takes sockets.
+int MakingError(int folder) {
+  // By the descriptor, because the folder's path may fill the address.
+  const std::string probe = absl::StrCat("/proc/self/fd/", folder, "/.quire-probe-", getpid());
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  probe.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool made = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  const int error = made ? 0 : errno;
+  if (made) unlink(probe.c_str());
+  close(fd);
+  return error;
+}
+
 absl::Status CheckWritable(const std::string& path, const std::string& folder) {
-  if (access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
-  return SocketError(path, absl::StrCat("cannot write to ", folder, ": ", ErrnoText(errno)));
+  const int fd = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int error = fd < 0 ? errno : MakingError(fd);
+  if (fd >= 0) close(fd);
+  if (error == 0) return absl::OkStatus();
+  return SocketError(path,
+                     absl::StrCat("cannot make a socket in ", folder, ": ", ErrnoText(error)));
 }
 
 // Whoever owns the folder can put another socket in place of this one.
@@ -89,8 +109,12 @@ std::string LockPath(const std::string& path) { return path + ".lock"; }
 absl::Status CheckLockFile(const std::string& path) {
   struct stat info = {};
   const std::string lock_path = LockPath(path);
-  if (lstat(lock_path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return absl::OkStatus();
-  return SocketError(path, absl::StrCat(lock_path, " exists and is not a file"));
+  if (lstat(lock_path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISREG(info.st_mode)) {
+    return SocketError(path, absl::StrCat(lock_path, " exists and is not a file"));
+  }
+  if (access(lock_path.c_str(), R_OK | W_OK) == 0) return absl::OkStatus();
+  return SocketError(path, absl::StrCat("cannot open ", lock_path, ": ", ErrnoText(errno)));
 }
 
 // Whether the open file is still the one of that name.

@@ -25,8 +25,8 @@ class UnixSocket {
   static absl::Status CheckPath(const std::string& path);
 
   // What Claim would refuse whether or not a server runs: a path too long, a folder that cannot be
-  // made or written or belongs to another user, something else than a socket at the path. Changes
-  // nothing. Errors: INVALID_ARGUMENT for unix_socket.
+  // made, takes no sockets or belongs to another user, something else than a socket at the path.
+  // Changes nothing. Errors: INVALID_ARGUMENT for unix_socket.
   static absl::Status Check(const std::string& path);
 
   // Creates the folder with mode 0700 if it is absent and removes the socket of a dead server.

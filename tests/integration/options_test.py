@@ -1,12 +1,19 @@
 """Options of quire-server: what is refused, by which name, and what --check_config finds."""
 
 import os
+import signal
+import socket
 import tempfile
 import unittest
 
 from server_process import ServerTestCase, run_server
 
 BAD_OPTION = 2
+
+
+def give_up():
+    """In a server's process: a start that succeeds ends by itself."""
+    signal.alarm(10)
 
 
 class OptionsTestCase(ServerTestCase):
@@ -204,6 +211,10 @@ class PlacesTest(OptionsTestCase):
         os.rmdir(f"{self.socket}.lock")
         self.wrong("unix_socket", "--unix_socket=/nowhere/at/all")
         self.wrong("unix_socket", f"--unix_socket={__file__}/s")
+        self.wrong("unix_socket: /proc/x.sock: cannot make a socket in /proc",
+                   "--unix_socket=/proc/x.sock")
+        self.wrong("unix_socket: /proc/sub/x.sock: cannot make a socket in /proc",
+                   "--unix_socket=/proc/sub/x.sock")
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_addresses(self):
@@ -211,6 +222,25 @@ class PlacesTest(OptionsTestCase):
             self.wrong(f"{name}: cannot listen on 192.0.2.1:0", f"--{name}=192.0.2.1:0")
             self.wrong(f"{name}: cannot listen on no-such-host.invalid:1",
                        f"--{name}=no-such-host.invalid:1")
+
+    def test_metrics_and_tcp_on_one_port(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        for tcp, metrics in (("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"),
+                             ("127.0.0.1", "0.0.0.0"), ("localhost", "127.0.0.1")):
+            self.wrong(f"metrics_address: {metrics}:{port}: the port of tcp_address, {tcp}:{port}",
+                       f"--tcp_address={tcp}:{port}", f"--metrics_address={metrics}:{port}")
+
+    def test_metrics_where_the_http_library_cannot_listen(self):
+        # With or without IPv6: what a start takes passes the check, and nothing else.
+        started = run_server(*self.flags("--metrics_address=[::1]:0"), before=give_up)
+        checked = run_server(*self.flags("--metrics_address=[::1]:0", "--check_config"))
+        if "ready" in started.stdout:
+            self.assertEqual(checked.returncode, 0, checked.stderr)
+        else:
+            self.assertEqual(started.returncode, BAD_OPTION, started.stderr)
+            self.wrong("metrics_address: cannot listen on [::1]:0", "--metrics_address=[::1]:0")
 
     def test_memory_beyond_all_machines(self):
         most = 1 << 47

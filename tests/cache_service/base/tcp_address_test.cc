@@ -20,7 +20,8 @@ TEST(TcpAddressTest, IsHostAndPort) {
   for (const char* good : {"127.0.0.1:0", "localhost:65535", "[::1]:80", "0.0.0.0:9400"}) {
     EXPECT_THAT(CheckTcpAddress("f", good), IsOk()) << good;
   }
-  for (const char* bad : {"", "9400", ":9400", "host:", "host:65536", "host:-1", "host:http"}) {
+  for (const char* bad :
+       {"", "9400", ":9400", "host:", "host:65536", "host:-1", "host:+1", "host: 1", "host:http"}) {
     EXPECT_THAT(CheckTcpAddress("f", bad), IsInvalid("f")) << bad;
   }
 }
@@ -45,6 +46,28 @@ TEST(TcpAddressTest, SaysThatAnAddressIsNotOfThisMachine) {
   // 192.0.2.0/24 is reserved for documents.
   const absl::Status status = CannotListen("f", "192.0.2.1:80");
   EXPECT_THAT(std::string(status.message()), HasSubstr("Cannot assign requested address"));
+}
+
+TEST(TcpAddressTest, HasANumericSpelling) {
+  for (const char* spelling : {"127.0.0.1:80", "127.1:80", "localhost:80", "127.0.0.1:080"}) {
+    const absl::StatusOr<std::string> numeric = NumericAddress("f", spelling, false);
+    ASSERT_THAT(numeric.status(), IsOk()) << spelling;
+    EXPECT_EQ(*numeric, "127.0.0.1:80");
+  }
+  EXPECT_EQ(*NumericAddress("f", "[::1]:80", true), "[::1]:80");
+  EXPECT_THAT(NumericAddress("f", "[::1]:80", false).status(), IsInvalid("f"));
+  EXPECT_THAT(NumericAddress("f", "no-such-host.invalid:80", true).status(), IsInvalid("f"));
+}
+
+TEST(TcpAddressTest, CollidesWithItselfAndWithAllAddresses) {
+  for (const char* other : {"127.0.0.1:9400", "0.0.0.0:9400", "[::]:9400"}) {
+    EXPECT_TRUE(Collide("127.0.0.1:9400", other)) << other;
+    EXPECT_TRUE(Collide(other, "127.0.0.1:9400")) << other;
+  }
+  for (const char* other : {"127.0.0.1:9401", "127.0.0.2:9400", "[::1]:9400", "0.0.0.0:0"}) {
+    EXPECT_FALSE(Collide("127.0.0.1:9400", other)) << other;
+  }
+  EXPECT_FALSE(Collide("127.0.0.1:0", "127.0.0.1:0"));
 }
 
 }  // namespace
