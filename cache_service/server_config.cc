@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <random>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/default_socket.h"
 #include "cache_service/base/error.h"
+#include "cache_service/base/random_number.h"
 #include "cache_service/base/small_file.h"
 #include "cache_service/base/tcp_address.h"
 #include "cache_service/config_fields.h"
@@ -206,9 +206,8 @@ std::string Explain(const absl::Status& status) {
 }
 
 uint64_t NewEpoch() {
-  std::random_device device;
   uint64_t epoch = 0;
-  while (epoch == 0) epoch = (uint64_t{device()} << 32) | device();
+  while (epoch == 0) epoch = RandomNumber();
   return epoch;
 }
 

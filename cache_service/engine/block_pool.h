@@ -100,8 +100,9 @@ class BlockPool {
   // runs.
   void TakeFreeRun(WorkerSlot worker, std::span<BlockId> taken);
   // See block_pool_chains.h.
-  template <typename Ahead, typename Remove>
-  size_t TakeVictimRun(WorkerSlot worker, std::span<BlockId> taken, Ahead ahead, Remove remove);
+  template <typename Far, typename Near, typename Remove>
+  size_t TakeVictimRun(WorkerSlot worker, std::span<BlockId> taken, Far far, Near near,
+                       Remove remove);
   // As TakeFreeRun, for a block from TakeEvicted.
   void TakeVictim(BlockId block, WorkerSlot worker);
 
@@ -213,7 +214,7 @@ class BlockPool {
   using ShareMap = absl::flat_hash_map<uint32_t, Shares>;
 
   class ListedRun;
-  template <typename Ahead>
+  template <typename Far, typename Near>
   class LookAhead;
 
   // The record of a block that the worker's table gets, whatever it was.

@@ -112,30 +112,38 @@ void BlockPool::HoldChain(std::span<const BlockId> chain, WorkerSlot worker, Add
   for (size_t state = 0; state < left.size(); ++state) state_counts_[state] -= left[state];
 }
 
-// The list of a band some blocks ahead, whose records and nodes are asked for meanwhile. Blocks of
-// one prompt mostly lie side by side, and so do prompts of one time: where the list is twice as far
-// ahead, the same distance again is a good guess.
-template <typename Ahead>
+// The list of a band some blocks ahead, whose records and nodes are asked for meanwhile: far(node)
+// when its block's record is there, near(node) when the node may be. Blocks of one prompt mostly
+// lie side by side, and so do prompts of one time: where the list is twice as far ahead, the same
+// distance again is a good guess.
+template <typename Far, typename Near>
 class BlockPool::LookAhead {
  public:
-  LookAhead(BlockPool& pool, uint32_t front, Ahead ahead)
-      : pool_(pool), next_(front), ahead_(ahead) {
+  LookAhead(BlockPool& pool, uint32_t front, Far far, Near near)
+      : pool_(pool), next_(front), far_(far), near_(near) {
     for (uint32_t& before : before_) before = Next();
   }
 
   void Step() {
-    uint32_t& before = before_[steps_++ % before_.size()];
+    uint32_t& before = before_[steps_ % kFarBlocks];
+    const uint32_t near = before_[(steps_ + kNearBlocks) % kFarBlocks];
     const uint32_t index = Next();
     pool_.Prefetch(BlockId{index + (index - before)});
+    pool_.Prefetch(BlockId{index + (index - near)});
     before = index;
+    if (near != kNil) near_(pool_.blocks_[near].node);
+    ++steps_;
   }
 
  private:
+  static constexpr size_t kFarBlocks = 32;
+  static constexpr size_t kNearBlocks = 16;
+
   uint32_t Next() {
     const uint32_t index = next_;
     if (index == kNil) return index;
     const Block& record = pool_.blocks_[index];
-    ahead_(record.node);
+    far_(record.node);
     next_ = record.next;
     pool_.Prefetch(BlockId{next_});
     return index;
@@ -143,17 +151,20 @@ class BlockPool::LookAhead {
 
   BlockPool& pool_;
   uint32_t next_;
-  Ahead ahead_;
-  std::array<uint32_t, 8> before_;
+  Far far_;
+  Near near_;
+  std::array<uint32_t, kFarBlocks> before_;
   size_t steps_ = 0;
 };
 
+inline constexpr size_t kFewVictims = 8;
+
 // Takes the blocks that are first in the order for all, while remove(block, record) takes their
 // content out of the tree; false: it needs more than that. It must leave the order as it is. Ends
-// before a block that one of the worker's own precedes. ahead(node): some blocks before a block's
-// turn. Returns how many.
-template <typename Ahead, typename Remove>
-size_t BlockPool::TakeVictimRun(WorkerSlot worker, std::span<BlockId> taken, Ahead ahead,
+// before a block that one of the worker's own precedes. far(node), near(node): before a block's
+// turn, see LookAhead. Returns how many.
+template <typename Far, typename Near, typename Remove>
+size_t BlockPool::TakeVictimRun(WorkerSlot worker, std::span<BlockId> taken, Far far, Near near,
                                 Remove remove) {
   Lists& open = *lists_[kNoWorker];
   const BlockId own = lists_[worker]->order.First();
@@ -164,7 +175,8 @@ size_t BlockPool::TakeVictimRun(WorkerSlot worker, std::span<BlockId> taken, Ahe
     uint32_t index = Index(open.order.ListedFront());
     if (index == kNil) break;
     const uint8_t band = blocks_[index].band;
-    LookAhead look_ahead(*this, index, ahead);
+    // For a few victims it would cost more than it gives.
+    LookAhead look_ahead(*this, taken.size() < kFewVictims ? kNil : index, far, near);
     for (uint32_t next; index != kNil && count < taken.size(); index = next) {
       look_ahead.Step();
       Block& record = blocks_[index];

@@ -2,8 +2,10 @@
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_CONTENT_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_CONTENT_H_
 
+#include <compare>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -55,9 +57,20 @@ inline bool SameTokens(const TokenId* a, const TokenId* b, uint32_t count) {
 // Leading tokens in which two contents agree, at most the shorter count.
 uint32_t CommonLength(const ContentView& a, const ContentView& b);
 
-// A total order in which contents with a longer common start are closer together. Negative, zero or
-// positive; both must have the same count.
-int CompareContent(const ContentView& a, const ContentView& b);
+// Both must be whole blocks.
+bool SameContent(const ContentView& a, const ContentView& b);
+
+// One position of an input that is not tokens: the id that stands there, the byte and the input.
+struct ContentItem {
+  TokenId token;
+  uint64_t at;
+  Digest digest;
+
+  friend auto operator<=>(const ContentItem&, const ContentItem&) = default;
+};
+
+// What is at the position if it is no token of a prompt.
+std::optional<ContentItem> MarkedItem(const ContentView& view, uint32_t position);
 
 // Marks of tokens [first, first + count) of a sequence.
 std::vector<DigestMark> MarksOf(std::span<const DigestRange> digests, uint32_t first,

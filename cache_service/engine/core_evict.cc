@@ -48,7 +48,6 @@ size_t EngineCore::TakePlainVictims(std::span<BlockId> taken) {
     count = 0;
   };
   const auto remove = [&](BlockId victim, const Block& block) {
-    tree_.PrefetchTop(block.node);
     if (!tree_.RemovePlainTip(block.node)) return false;
     if (block.allocated_ms != alike.allocated_ms || block.idle_since_ms != alike.idle_since_ms ||
         block.priority != alike.priority) {
@@ -60,7 +59,8 @@ size_t EngineCore::TakePlainVictims(std::span<BlockId> taken) {
     return true;
   };
   const size_t evicted = pool_.TakeVictimRun(
-      worker_->slot, taken, [&](NodeId node) { tree_.PrefetchTip(node); }, remove);
+      worker_->slot, taken, [&](NodeId node) { tree_.PrefetchTip(node); },
+      [&](NodeId node) { tree_.PrefetchTop(node); }, remove);
   flush();
   return evicted;
 }

@@ -1,10 +1,9 @@
 // Leases: attach, renew, detach (P11).
 #include <algorithm>
-#include <array>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "cache_service/base/random_number.h"
 #include "cache_service/engine/engine_core.h"
 
 namespace quire {
@@ -13,12 +12,7 @@ namespace {
 // Enough to tell one from several.
 constexpr size_t kMostFingerprints = 2;
 
-LeaseId RandomLeaseId() {
-  std::random_device device;
-  std::array<uint32_t, 4> words{};
-  for (uint32_t& word : words) word = device();
-  return absl::StrFormat("%08x%08x%08x%08x", words[0], words[1], words[2], words[3]);
-}
+LeaseId RandomLeaseId() { return absl::StrFormat("%016x%016x", RandomNumber(), RandomNumber()); }
 
 // A caller without a tenant acts for all.
 bool MayActFor(CallerTenant caller, const WorkerState& worker) {

@@ -13,7 +13,7 @@ EngineCore::EngineCore(const EngineOptions& options, const Clock& clock, const E
       pool_(options.block_count, static_cast<uint32_t>(options.groups.size()),
             options.groups.size() == 1 && !options.groups[0].is_window(), &journal_, this),
       tree_(options.block_count, options.block_tokens, static_cast<uint32_t>(options.groups.size()),
-            &journal_),
+            &journal_, options.hash_seed),
       start_(clock.Now()),
       now_(start_),
       checks_(seams.contents != nullptr ? options.block_count : 0) {

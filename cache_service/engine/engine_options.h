@@ -29,6 +29,9 @@ struct EngineOptions {
   PoolMemoryKind memory = PoolMemoryKind::kShared;
   // Part of every namespace; two pools of different layout never share content.
   std::string layout_tag;
+  // Of the tables in the prefix tree; secret, or prompts can be made that slow it down. Equal
+  // seeds, equal decisions.
+  uint64_t hash_seed = 0;
 
   // Longest sequence; a pool that cannot hold one such sequence is refused.
   uint32_t max_sequence_tokens = 131072;

@@ -44,6 +44,7 @@ class InvariantChecker {
   void CheckPath(const Sequence& sequence, const std::string& owner);
   void CheckWorkers();
   void CheckTree();
+  void CheckChildren(NodeId node);
   void CheckBlocks();
   void CheckBlock(BlockId block);
   void CheckOrders();

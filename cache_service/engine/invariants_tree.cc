@@ -10,10 +10,15 @@ void InvariantChecker::CheckTree() {
   const PrefixTree& tree = core_.tree_;
   for (NodeId node = 1; node < tree.end(); ++node) {
     const Node& record = tree.Get(node);
-    if (!record.Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
+    if (!record.Has(kUsedNodeFlag)) continue;
+    CheckChildren(node);
+    if (tree.IsRoot(node)) continue;
     const Node& parent = tree.Get(record.parent);
     if (!parent.Has(kUsedNodeFlag) || parent.depth + 1 != record.depth) {
       Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " has no parent"));
+    }
+    if (tree.FindChild(record.parent, tree.ContentOf(node)) != node) {
+      Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " is not found by its content"));
     }
     for (uint32_t group = 0; group < core_.groups(); ++group) {
       const BlockId block = tree.BlockOf(node, group);
@@ -47,6 +52,14 @@ void InvariantChecker::CheckTree() {
       }
     }
   }
+}
+
+void InvariantChecker::CheckChildren(NodeId node) {
+  core_.tree_.VisitChildren(node, [&](NodeId child) {
+    const Node& record = core_.tree_.Get(child);
+    if (record.Has(kUsedNodeFlag) && record.parent == node) return;
+    Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " has a wrong child ", child));
+  });
 }
 
 // Blockers: children whose blocks cannot be given away.

@@ -5,14 +5,15 @@
 #include <cstdint>
 
 #include "cache_service/engine/block.h"
+#include "cache_service/engine/token_table.h"
 
 namespace quire {
 
 // All zero is no node.
 struct Node {
   NodeId parent;
-  // The only child, or any child if there are more; kNoNode: it is a leaf.
-  NodeId child;
+  // The only child, or the branch of several; kNoNode: it is a leaf.
+  ChildRef child;
   // Block index; a root has kRootDepth.
   uint32_t depth;
   // Block of group 0.
@@ -40,12 +41,10 @@ inline constexpr uint32_t kRootDepth = 0xFFFFFFFFu;
 
 // Node::flags
 inline constexpr uint16_t kUsedNodeFlag = 1;
-// Several children: see PrefixTree::children_.
-inline constexpr uint16_t kBranchFlag = 2;
 // Variants exist: see PrefixTree::variants_.
-inline constexpr uint16_t kVariantsFlag = 4;
+inline constexpr uint16_t kVariantsFlag = 2;
 // Some of the content is not tokens: see PrefixTree::marks_.
-inline constexpr uint16_t kMarksFlag = 8;
+inline constexpr uint16_t kMarksFlag = 4;
 
 }  // namespace quire
 

@@ -9,34 +9,22 @@ namespace {
 // For roots, and node 0 that is none.
 constexpr size_t kSpareNodes = 1024;
 
-uint32_t FirstTokenKey(const TokenId* tokens) { return __builtin_bswap32(tokens[0]); }
-
 const std::vector<NodeVariant>& NoVariants() {
   static const std::vector<NodeVariant>* const none = new std::vector<NodeVariant>();
   return *none;
 }
 
-// Order of contents of which `b` may be shorter than a block: a start goes before what continues
-// it.
-int CompareStart(const ContentView& a, const ContentView& b) {
-  if (a.count == b.count) return CompareContent(a, b);
-  ContentView a_start = a;
-  ContentView b_start = b;
-  a_start.count = b_start.count = std::min(a.count, b.count);
-  const int order = CompareContent(a_start, b_start);
-  return order != 0 ? order : (a.count < b.count ? -1 : 1);
-}
-
 }  // namespace
 
 PrefixTree::PrefixTree(uint32_t block_count, uint32_t block_tokens, uint32_t groups,
-                       Journal* journal)
+                       Journal* journal, uint64_t hash_seed)
     : journal_(journal),
       block_tokens_(block_tokens),
       groups_(groups),
       nodes_(size_t{block_count} + kSpareNodes),
       tokens_(nodes_.rows(), block_tokens),
-      more_blocks_(nodes_.rows(), groups - 1) {}
+      more_blocks_(nodes_.rows(), groups - 1),
+      index_(*this, hash_seed) {}
 
 void PrefixTree::Grow() {
   nodes_.Grow();
@@ -123,33 +111,6 @@ ContentView PrefixTree::ContentOf(NodeId node) const {
   return view;
 }
 
-bool PrefixTree::ChildLess::operator()(const ChildKey& a, const ChildKey& b) const {
-  if (a.first != b.first) return a.first < b.first;
-  return CompareContent(tree->ContentOf(a.node), tree->ContentOf(b.node)) < 0;
-}
-
-bool PrefixTree::ChildLess::operator()(const ChildKey& a, const ContentView& b) const {
-  const uint32_t first = FirstTokenKey(b.tokens);
-  if (a.first != first) return a.first < first;
-  return CompareStart(tree->ContentOf(a.node), b) < 0;
-}
-
-bool PrefixTree::ChildLess::operator()(const ContentView& a, const ChildKey& b) const {
-  const uint32_t first = FirstTokenKey(a.tokens);
-  if (b.first != first) return first < b.first;
-  return CompareStart(tree->ContentOf(b.node), a) > 0;
-}
-
-NodeId PrefixTree::FindAmongChildren(NodeId parent, const ContentView& content) const {
-  const Node& node = nodes_[parent];
-  if (!node.Has(kBranchFlag)) {
-    return CompareContent(ContentOf(node.child), content) == 0 ? node.child : kNoNode;
-  }
-  const Children& children = *children_.at(parent);
-  const auto found = children.find(content);
-  return found == children.end() ? kNoNode : found->node;
-}
-
 const std::vector<NodeVariant>& PrefixTree::Variants(NodeId node) const {
   return nodes_[node].Has(kVariantsFlag) ? variants_.at(node) : NoVariants();
 }
@@ -162,10 +123,6 @@ const NodeVariant* PrefixTree::VariantOf(NodeId node, WorkerSlot worker) const {
 }
 
 // --- Changing ---
-
-PrefixTree::ChildKey PrefixTree::KeyOf(NodeId node) const {
-  return {FirstTokenKey(TokensOf(node)), node};
-}
 
 NodeId PrefixTree::AddChild(NodeId parent, const ContentView& content, WorkerSlot owner,
                             uint32_t sealer) {
@@ -188,51 +145,15 @@ NodeId PrefixTree::AddChild(NodeId parent, const ContentView& content, WorkerSlo
 
 void PrefixTree::InsertChild(NodeId parent, NodeId child) {
   Node& record = Mut(parent);
-  if (record.leaf()) {
-    record.child = child;
-    return;
-  }
-  const bool pair = !record.Has(kBranchFlag);
-  if (pair) {
-    record.Set(kBranchFlag, true);
-    auto children = std::make_unique<Children>(ChildLess{this});
-    children->insert(KeyOf(record.child));
-    children_[parent] = std::move(children);
-  }
-  children_.at(parent)->insert(KeyOf(child));
-  journal_->OnRollback([this, parent, key = KeyOf(child), pair] {
-    if (pair) {
-      children_.erase(parent);
-    } else {
-      children_.at(parent)->erase(key);
-    }
-  });
+  record.child = index_.Insert(record.child, child);
+  journal_->OnRollback([this, parent, child] { index_.Erase(nodes_[parent].child, child); });
 }
 
 void PrefixTree::EraseChild(NodeId parent, NodeId child) {
   Node& record = Mut(parent);
-  if (!record.Has(kBranchFlag)) {
-    record.child = kNoNode;
-    return;
-  }
-  Children& children = *children_.at(parent);
-  children.erase(KeyOf(child));
-  if (record.child == child) record.child = children.begin()->node;
-  const bool single = children.size() == 1;
-  if (single) {
-    record.child = children.begin()->node;
-    record.Set(kBranchFlag, false);
-    children_.erase(parent);
-  }
+  record.child = index_.Erase(record.child, child);
   // Undone in reverse order, so the nodes and their tokens are back when this runs.
-  journal_->OnRollback([this, parent, child, single, other = record.child] {
-    if (single) {
-      auto restored = std::make_unique<Children>(ChildLess{this});
-      restored->insert(KeyOf(other));
-      children_[parent] = std::move(restored);
-    }
-    children_.at(parent)->insert(KeyOf(child));
-  });
+  journal_->OnRollback([this, parent, child] { index_.Insert(nodes_[parent].child, child); });
 }
 
 void PrefixTree::Remove(NodeId node) {

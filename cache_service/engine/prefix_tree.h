@@ -2,8 +2,7 @@
 //
 // A node stands for one block position with its content; the path from its root (one per namespace)
 // spells all tokens before it. Content is compared token by token, there is no hash that could
-// collide. A node with one child points at it; with more, the children are kept in content order,
-// so that an exact match and the longest partial match are both found in O(log children).
+// collide. A node with one child points at it; several are found through an index (child_index.h).
 //
 // A node carries one block per layer group: of the tree at large (owner kNoWorker), or of the one
 // worker whose step with them is not complete. Blocks of further workers that computed the same
@@ -13,17 +12,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
-#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "cache_service/engine/block.h"
+#include "cache_service/engine/child_index.h"
 #include "cache_service/engine/content.h"
 #include "cache_service/engine/growing_array.h"
 #include "cache_service/engine/journal.h"
@@ -41,7 +38,10 @@ struct NodeVariant {
 
 class PrefixTree {
  public:
-  PrefixTree(uint32_t block_count, uint32_t block_tokens, uint32_t groups, Journal* journal);
+  PrefixTree(uint32_t block_count, uint32_t block_tokens, uint32_t groups, Journal* journal,
+             uint64_t hash_seed = 0);
+  PrefixTree(const PrefixTree&) = delete;
+  PrefixTree& operator=(const PrefixTree&) = delete;
 
   // --- Roots ---
   NodeId FindRoot(std::string_view key) const;
@@ -73,16 +73,25 @@ class PrefixTree {
   }
 
   ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchTop(NodeId node) const {
-    constexpr uint32_t kLevels = 4;
-    if (nodes_[node].depth != kLevels || node <= kLevels) return;
-    __builtin_prefetch(tokens_.first() + size_t{node - kLevels} * block_tokens_);
+    // Its tokens first; they name the place in the index, which is asked for when they are there.
+    constexpr uint32_t kFar = 8;
+    constexpr uint32_t kNear = 2;
+    const uint32_t depth = nodes_[node].depth;
+    if ((depth != kFar && depth != kNear) || node <= depth) return;
+    const NodeId top = node - depth;
+    if (depth == kFar) {
+      __builtin_prefetch(tokens_.first() + size_t{top} * block_tokens_);
+    } else {
+      index_.Prefetch(nodes_[nodes_[top].parent].child, TokensOf(top));
+    }
   }
 
   NodeId FindChild(NodeId parent, const ContentView& content) const {
     const Node& node = nodes_[parent];
     if (node.leaf()) return kNoNode;
-    if (node.Has(kBranchFlag) || nodes_[node.child].Has(kMarksFlag) || !content.marks.empty()) {
-      return FindAmongChildren(parent, content);
+    if (ChildIndex::IsBranch(node.child) || nodes_[node.child].Has(kMarksFlag) ||
+        !content.marks.empty()) {
+      return index_.Find(node.child, content);
     }
     return SameTokens(TokensOf(node.child), content.tokens, block_tokens_) ? node.child : kNoNode;
   }
@@ -94,12 +103,20 @@ class PrefixTree {
   size_t FollowOnlyChildren(NodeId parent, const TokenId* tokens, WorkerSlot worker,
                             std::span<NodeId> path, std::span<BlockId> blocks, Touch touch) const;
 
-  // Children by falling common length with `content`, while it is positive; `visit` returns true to
-  // stop. Content may be shorter than a block.
+  // visit(child, common) by falling common length with `content`, while it is positive; returns
+  // true to stop. Content may be shorter than a block.
   template <typename Visit>
-  void VisitPartial(NodeId parent, const ContentView& content, Visit visit) const;
+  void VisitPartial(NodeId parent, const ContentView& content, Visit visit) const {
+    index_.VisitPartial(nodes_[parent].child, content, visit);
+  }
+
   template <typename Visit>
-  void VisitChildren(NodeId parent, Visit visit) const;
+  void VisitChildren(NodeId parent, Visit visit) const {
+    index_.VisitUntil(nodes_[parent].child, [&](NodeId child) {
+      visit(child);
+      return false;
+    });
+  }
 
   BlockId BlockOf(NodeId node, uint32_t group) const {
     return BlockId{group == 0 ? nodes_[node].block : more_blocks_.Row(node)[group - 1]};
@@ -138,12 +155,12 @@ class PrefixTree {
     if (std::max(node, nodes_[node].parent) >= nodes_.first_rows()) return false;
     Node& record = nodes_.first()[node];
     Node& parent = nodes_.first()[record.parent];
-    const bool stays =
-        parent.depth == kRootDepth ? parent.Has(kBranchFlag) : BlockId{parent.block} != kNoBlock;
+    const bool stays = parent.depth == kRootDepth ? ChildIndex::IsBranch(parent.child)
+                                                  : BlockId{parent.block} != kNoBlock;
     if (record.flags != kUsedNodeFlag || !record.leaf() || parent.Has(kVariantsFlag) || !stays) {
       return false;
     }
-    if (parent.Has(kBranchFlag)) {
+    if (ChildIndex::IsBranch(parent.child)) {
       EraseChild(record.parent, node);
     } else {
       parent.child = kNoNode;
@@ -160,24 +177,6 @@ class PrefixTree {
   const std::vector<NodeVariant>& Variants(NodeId node) const;
 
  private:
-  struct ChildKey {
-    // First token, bytes swapped so that its order is that of memcmp.
-    uint32_t first;
-    NodeId node;
-  };
-
-  struct ChildLess {
-    using is_transparent = void;
-    const PrefixTree* tree;
-    bool operator()(const ChildKey& a, const ChildKey& b) const;
-    bool operator()(const ChildKey& a, const ContentView& b) const;
-    bool operator()(const ContentView& a, const ChildKey& b) const;
-  };
-
-  using Children = absl::btree_set<ChildKey, ChildLess>;
-
-  NodeId FindAmongChildren(NodeId parent, const ContentView& content) const;
-
   Node& Mut(NodeId node) {
     Node& record = nodes_[node];
     journal_->Save(record);
@@ -187,7 +186,6 @@ class PrefixTree {
   NodeId NewNode();
   void FreeNode(NodeId node);
   void Grow();
-  ChildKey KeyOf(NodeId node) const;
   void InsertChild(NodeId parent, NodeId child);
   void EraseChild(NodeId parent, NodeId child);
   void SaveVariants(NodeId node);
@@ -215,7 +213,7 @@ class PrefixTree {
   };
 
   absl::flat_hash_map<NodeId, RootInfo> root_info_;
-  absl::flat_hash_map<NodeId, std::unique_ptr<Children>> children_;
+  ChildIndex index_;
   absl::flat_hash_map<NodeId, std::vector<NodeVariant>> variants_;
   absl::flat_hash_map<NodeId, std::vector<DigestMark>> marks_;
 };
@@ -231,8 +229,7 @@ size_t PrefixTree::FollowOnlyChildren(NodeId parent, const TokenId* tokens, Work
   const TokenId* const known = tokens_.first();
   const Node* node = nodes + parent;
   size_t found = 0;
-  for (; found < blocks.size() && !node->leaf() && !node->Has(kBranchFlag);
-       ++found, tokens += width) {
+  for (; found < blocks.size() && !node->leaf(); ++found, tokens += width) {
     const NodeId child = node->child;
     if (child >= rows) break;
     node = nodes + child;
@@ -243,45 +240,6 @@ size_t PrefixTree::FollowOnlyChildren(NodeId parent, const TokenId* tokens, Work
     blocks[found] = BlockId{node->block};
   }
   return found;
-}
-
-template <typename Visit>
-void PrefixTree::VisitChildren(NodeId parent, Visit visit) const {
-  const Node& node = nodes_[parent];
-  if (!node.Has(kBranchFlag)) {
-    if (!node.leaf()) visit(node.child);
-    return;
-  }
-  for (const ChildKey& key : *children_.at(parent)) visit(key.node);
-}
-
-template <typename Visit>
-void PrefixTree::VisitPartial(NodeId parent, const ContentView& content, Visit visit) const {
-  const Node& node = nodes_[parent];
-  if (node.leaf() || content.count == 0) return;
-  if (!node.Has(kBranchFlag)) {
-    const uint32_t common = CommonLength(ContentOf(node.child), content);
-    if (common > 0) visit(node.child, common);
-    return;
-  }
-  // In content order the best match is a neighbour of the place where `content` would stand.
-  const Children& children = *children_.at(parent);
-  auto after = children.lower_bound(content);
-  auto before = after;
-  while (true) {
-    const uint32_t common_after =
-        after == children.end() ? 0 : CommonLength(ContentOf(after->node), content);
-    const uint32_t common_before =
-        before == children.begin() ? 0 : CommonLength(ContentOf(std::prev(before)->node), content);
-    if (common_after == 0 && common_before == 0) return;
-    if (common_after >= common_before) {
-      if (visit(after->node, common_after)) return;
-      ++after;
-    } else {
-      --before;
-      if (visit(before->node, common_before)) return;
-    }
-  }
 }
 
 }  // namespace quire

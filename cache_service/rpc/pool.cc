@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
+#include "cache_service/base/random_number.h"
 
 namespace quire {
 namespace {
@@ -40,8 +41,9 @@ Pool::Pool(const PoolOptions& options, std::unique_ptr<PoolMemory> memory, const
 absl::StatusOr<std::unique_ptr<Pool::Fixed>> Pool::Build(const ModelShape& shape) {
   absl::StatusOr<PoolLayout> layout = MakePoolLayout(shape);
   if (!layout.ok()) return layout.status();
-  const absl::StatusOr<EngineOptions> options = PlanEngine(options_, *layout);
+  absl::StatusOr<EngineOptions> options = PlanEngine(options_, *layout);
   if (!options.ok()) return options.status();
+  options->hash_seed = RandomNumber();
   auto fixed = std::make_unique<Fixed>(Fixed{*std::move(layout), nullptr, nullptr});
   if (memory_ != nullptr && options->content_checks_per_run > 0) {
     auto checksums = BlockChecksums::Create(*memory_, fixed->layout);

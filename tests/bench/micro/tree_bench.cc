@@ -57,6 +57,25 @@ void BM_FindAmongChildren(benchmark::State& state) {
 
 BENCHMARK(BM_FindAmongChildren)->Arg(2)->Arg(1000)->Arg(100000);
 
+// Prompts that begin with the same few tokens, as those of one template do.
+void BM_FindAmongLikeChildren(benchmark::State& state) {
+  const auto count = static_cast<uint32_t>(state.range(0));
+  Tree t(count);
+  TokenId tokens[kBlockTokens] = {};
+  for (uint32_t i = 0; i < count; ++i) {
+    tokens[5] = i * 1'000'003u;
+    t.Add(t.root, tokens);
+  }
+  uint32_t next = 0;
+  for (auto _ : state) {
+    next = (next + 7919) % count;
+    tokens[5] = next * 1'000'003u;
+    benchmark::DoNotOptimize(t.tree.FindChild(t.root, {tokens, kBlockTokens, {}}));
+  }
+}
+
+BENCHMARK(BM_FindAmongLikeChildren)->Arg(1000)->Arg(100000);
+
 void BM_AddAndRemoveChild(benchmark::State& state) {
   const auto others = static_cast<uint32_t>(state.range(0));
   Tree t(others + 1);
