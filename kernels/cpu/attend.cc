@@ -33,51 +33,62 @@ struct HeadTile {
   LogitRule rule;
 };
 
-// Every row sees every key, which fill whole vectors, and logits are only scaled.
+// Every row sees every key, which fill whole vectors and quads, and logits are only scaled.
 bool IsOpen(const Task& task, const HeadTile& tile) {
   const AttentionParams& p = task.call.params;
   const RowBounds& all = task.scratch.common_bounds;
   const int tokens = tile.rows.tokens;
   return p.alibi_slopes == nullptr && p.softcap == 0 &&
          task.call.pool.layout.scale_kind != ScaleKind::kPerToken && tile.begin >= all.begin &&
-         tile.begin + tokens <= all.end && static_cast<size_t>(tokens) % kLanes == 0;
+         tile.begin + tokens <= all.end &&
+         static_cast<size_t>(tokens) % std::max(kLanes, kQuad) == 0;
 }
 
-template <typename A>
-void Softmax(const Task& task, const HeadTile& tile) {
-  const auto row_of = [&](int64_t r) -> RowState {
-    const HeadState& s = tile.state;
-    return {s.max + r, s.sums + r * kSumLanes, s.out + static_cast<size_t>(r) * task.head_dim,
-            task.head_dim};
-  };
-  if (IsOpen(task, tile)) {
-    for (int64_t r = 0; r < task.rows; ++r) {
-      UpdateOpenRow<A>(task.scratch.scores + r * kPlanTileTokens,
-                       static_cast<size_t>(tile.rows.tokens), tile.rule.scale, row_of(r));
-    }
-    return;
-  }
+template <int kRows>
+BlockState<kRows> BlockOf(const Task& task, const HeadState& s, int64_t row) {
+  const int64_t begin = row / kRows * kRows;
+  return {s.max + begin * kSumLanes, s.sums + begin * kSumLanes,
+          s.out + static_cast<size_t>(begin) * task.head_dim, task.head_dim};
+}
+
+template <typename A, int kRows>
+void SoftmaxRow(const Task& task, const HeadTile& tile, int64_t row) {
   const AttentionParams& p = task.call.params;
   const bool per_token = task.call.pool.layout.scale_kind == ScaleKind::kPerToken;
   LogitRule rule = tile.rule;
   rule.k_scale = per_token ? tile.rows.k_scale : nullptr;
-  const int tokens = tile.rows.tokens;
-  for (int64_t r = 0; r < task.rows; ++r) {
-    if (p.alibi_slopes != nullptr) {
-      rule.slope = p.alibi_slopes[task.HeadOf(tile.kv_head, r)];
-      rule.distance = static_cast<float>(tile.begin - task.call.positions[task.TokenOf(r)]);
-    }
-    const RowBounds& bounds = task.scratch.bounds[static_cast<size_t>(r)];
-    const TileMask mask = MaskOf(bounds, p.mask.keep_first, tile.begin, tokens);
-    UpdateRow<A>(task.scratch.scores + r * kPlanTileTokens, static_cast<size_t>(tokens), rule, mask,
-                 per_token ? tile.rows.v_scale : nullptr, row_of(r));
+  if (p.alibi_slopes != nullptr) {
+    rule.slope = p.alibi_slopes[task.HeadOf(tile.kv_head, row)];
+    rule.distance = static_cast<float>(tile.begin - task.call.positions[task.TokenOf(row)]);
+  }
+  const RowBounds& bounds = task.scratch.bounds[static_cast<size_t>(row)];
+  const TileMask mask = MaskOf(bounds, p.mask.keep_first, tile.begin, tile.rows.tokens);
+  const int64_t at = row / kRows * kRows * kPlanTileTokens;
+  UpdateRow<A, kRows>(task.scratch.scores + at, task.scratch.weights + at,
+                      static_cast<size_t>(row % kRows), static_cast<size_t>(tile.rows.tokens), rule,
+                      mask, per_token ? tile.rows.v_scale : nullptr,
+                      BlockOf<kRows>(task, tile.state, row));
+}
+
+template <typename A, int kRows>
+void Softmax(const Task& task, const HeadTile& tile) {
+  if (!IsOpen(task, tile)) {
+    for (int64_t r = 0; r < task.rows; ++r) SoftmaxRow<A, kRows>(task, tile, r);
+    return;
+  }
+  for (int64_t r = 0; r < task.rows; r += kRows) {
+    UpdateOpenBlock<A, kRows>(task.scratch.scores + r * kPlanTileTokens,
+                              task.scratch.weights + r * kPlanTileTokens,
+                              static_cast<size_t>(tile.rows.tokens), tile.rule.scale,
+                              BlockOf<kRows>(task, tile.state, r));
   }
 }
 
 // What is done to a tile: Scores, Softmax, Sums. Few rows: as they are stored.
-template <typename A, int kRows>
+template <typename A, int kBlockRows>
 struct RowWork {
   using Arithmetic = A;
+  static constexpr int kRows = kBlockRows;
 
   static void Scores(const Task& task, HeadTile& tile) {
     const auto rows = static_cast<size_t>(task.padded_rows());
@@ -86,7 +97,7 @@ struct RowWork {
   }
 
   static void Sums(const Task& task, const HeadTile& tile) {
-    SumRows<A, kRows>(tile.view, task.scratch.scores, task.rows, task.head_dim, tile.state.out);
+    SumRows<A, kRows>(tile.view, task.scratch.weights, task.rows, task.head_dim, tile.state.out);
   }
 };
 
@@ -94,6 +105,7 @@ struct RowWork {
 template <DType kType>
 struct MatrixWork {
   using Arithmetic = Floats<kType>;
+  static constexpr int kRows = 1;
 
   static void Scores(const Task& task, HeadTile& tile) {
     const AttentionScratch& scratch = task.scratch;
@@ -104,7 +116,7 @@ struct MatrixWork {
   }
 
   static void Sums(const Task& task, const HeadTile& tile) {
-    MultiplyAll({task.scratch.scores, kPlanTileTokens, task.scratch.v_tile, task.head_dim,
+    MultiplyAll({task.scratch.weights, kPlanTileTokens, task.scratch.v_tile, task.head_dim,
                  static_cast<size_t>(tile.view.tokens), tile.state.out, task.head_dim, true},
                 task.padded_rows(), task.head_dim);
   }
@@ -117,8 +129,9 @@ int64_t StepTokens(const Task& task) {
 }
 
 // Step after step, and in each, head after head: blocks are read in address order.
+// Returns the rows that were worked on together.
 template <DType kType, typename Work>
-void WalkKeys(const Task& task) {
+int WalkKeys(const Task& task) {
   const int64_t table_row = task.shared() ? 0 : task.item.sequence;
   const TileWalker walker(task.call.pool,
                           task.call.table.ids + table_row * task.call.table.row_stride,
@@ -145,23 +158,24 @@ void WalkKeys(const Task& task) {
       tile.begin = begin;
       tile.rule = RuleOf<kType>(task, tile.kv_head);
       Work::Scores(task, tile);
-      Softmax<typename Work::Arithmetic>(task, tile);
+      Softmax<typename Work::Arithmetic, Work::kRows>(task, tile);
       Work::Sums(task, tile);
     }
   }
+  return Work::kRows;
 }
 
 #if QUIRE_BF16_PAIRS
 template <DType kType, int kTerms>
-void WalkPairs(const Task& task) {
+int WalkPairs(const Task& task) {
   using A = std::conditional_t<kType == DType::kBF16, Pairs<kTerms>, Codes<kType, kTerms>>;
   if (task.rows == 1) return WalkKeys<kType, RowWork<A, 1>>(task);
-  WalkKeys<kType, RowWork<A, 4>>(task);
+  return WalkKeys<kType, RowWork<A, 4>>(task);
 }
 #endif
 
 template <DType kType>
-void Walk(const Task& task) {
+int Walk(const Task& task) {
 #if QUIRE_BF16_PAIRS
   if constexpr (kFitsPairs<kType>) {
     if (UsesPairs<kType>(task)) {
@@ -175,7 +189,7 @@ void Walk(const Task& task) {
   if (task.rows >= ManyRows(kType)) return WalkKeys<kType, MatrixWork<kType>>(task);
   if (task.rows == 1) return WalkKeys<kType, RowWork<Floats<kType>, 1>>(task);
   if (task.rows == 2 || kAccumulators < 16) return WalkKeys<kType, RowWork<Floats<kType>, 2>>(task);
-  WalkKeys<kType, RowWork<Floats<kType>, kAccumulators / 4>>(task);
+  return WalkKeys<kType, RowWork<Floats<kType>, kAccumulators / 4>>(task);
 }
 
 template <DType kType>
@@ -184,9 +198,9 @@ void AttendTyped(const Task& task) {
   for (int32_t h = 0; h < task.heads; ++h) {
     BeginHead<kType>(task, task.head_begin + h, task.scratch.Head(h));
   }
-  Walk<kType>(task);
+  const int block = Walk<kType>(task);
   for (int32_t h = 0; h < task.heads; ++h) {
-    EndHead<kType>(task, task.head_begin + h, task.scratch.Head(h));
+    EndHead<kType>(task, task.head_begin + h, task.scratch.Head(h), block);
   }
 }
 

@@ -14,8 +14,6 @@ constexpr std::align_val_t kAlign{64};
 constexpr int64_t kTaskTileBytes = int64_t{256} << 10;
 constexpr float kEmpty = -std::numeric_limits<float>::infinity();
 
-int64_t RoundUp16(int64_t floats) { return (floats + 15) / 16 * 16; }
-
 float ReadLse(float lse) { return std::isinf(lse) ? kEmpty : lse; }
 
 float LargestLogit(const MergeCell& cell) {
@@ -32,7 +30,7 @@ void AttentionScratch::Reserve(const Sizes& sizes) {
   rows_ = (sizes.rows + kRowPad - 1) / kRowPad * kRowPad;
   head_dim_ = sizes.head_dim;
   const int64_t tile = kPlanTileTokens * head_dim_;
-  const int64_t needed = sizes.heads * HeadFloats() + rows_ * kPlanTileTokens + 2 * tile;
+  const int64_t needed = sizes.heads * HeadFloats() + 2 * rows_ * kPlanTileTokens + 2 * tile;
   if (needed > floats_) {
     memory_.reset(
         static_cast<float*>(::operator new(static_cast<size_t>(needed) * sizeof(float), kAlign)));
@@ -46,11 +44,12 @@ void AttentionScratch::Reserve(const Sizes& sizes) {
   k_tile = memory_.get();
   v_tile = k_tile + tile;
   scores = v_tile + tile;
-  heads_ = scores + rows_ * kPlanTileTokens;
+  weights = scores + rows_ * kPlanTileTokens;
+  heads_ = weights + rows_ * kPlanTileTokens;
 }
 
 int64_t AttentionScratch::HeadFloats() const {
-  return (kQueryWidth + 1) * rows_ * head_dim_ + (1 + kSumLanes) * RoundUp16(rows_);
+  return ((kQueryWidth + 1) * head_dim_ + 2 * kSumLanes) * rows_;
 }
 
 HeadState AttentionScratch::Head(int64_t index) const {
@@ -58,7 +57,7 @@ HeadState AttentionScratch::Head(int64_t index) const {
   head.q = heads_ + index * HeadFloats();
   head.out = head.q + kQueryWidth * rows_ * head_dim_;
   head.max = head.out + rows_ * head_dim_;
-  head.sums = head.max + RoundUp16(rows_);
+  head.sums = head.max + kSumLanes * rows_;
   return head;
 }
 

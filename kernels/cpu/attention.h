@@ -37,15 +37,16 @@ struct RowBounds {
 
 // What is kept of one KV head while its keys are walked; rows are (query token, head of group).
 struct HeadState {
-  float* q = nullptr;     // [rows][head_dim], or three bf16 terms [3][rows][head_dim]
-  float* out = nullptr;   // [rows][head_dim], not yet divided by sum
-  float* max = nullptr;   // [rows], natural units
-  float* sums = nullptr;  // [rows][kSumLanes]
+  float* q = nullptr;    // [rows][head_dim], or three bf16 terms [3][rows][head_dim]
+  float* out = nullptr;  // [rows][head_dim], not yet divided by sum
+  // [rows][kSumLanes], of each block of rows in its first lanes (softmax-inl.h); natural units.
+  float* max = nullptr;
+  float* sums = nullptr;
 };
 
 // Rows are padded to a multiple of this.
 constexpr int64_t kRowPad = 8;
-// Floats that hold a row's sum of probabilities, at most a vector.
+// Floats that hold a row's maximum or sum of probabilities, at most a vector.
 constexpr int64_t kSumLanes = 16;
 // Floats that hold an element of a query.
 constexpr int64_t kQueryWidth = 2;
@@ -66,7 +67,8 @@ class AttentionScratch {
   // Index of the KV head inside the task.
   HeadState Head(int64_t index) const;
 
-  float* scores = nullptr;        // [rows][64], then probabilities; for one head at a time
+  float* scores = nullptr;        // [rows][64], for one head at a time
+  float* weights = nullptr;       // [rows][64], probabilities
   float* k_tile = nullptr;        // [head_dim][64], only for many rows
   float* v_tile = nullptr;        // [64][head_dim], only for many rows
   std::vector<RowBounds> bounds;  // [rows], equal for all heads

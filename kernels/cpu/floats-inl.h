@@ -19,6 +19,7 @@ struct Floats {
   using Vector = VF;
   using Element = Stored<kType>;
   static constexpr int kTokens = 1;
+  static constexpr int kQuadFloats = 4;
 
   // One vector of each.
   template <int kRows>
@@ -68,7 +69,7 @@ struct Floats {
     hn::Store(p, F32(), weights + t);
   }
 
-  static HWY_INLINE VF LoadWeight(const float* p, int t) { return hn::Set(F32(), p[t]); }
+  static HWY_INLINE VF LoadWeight(const float* quad, int t) { return hn::Set(F32(), quad[t]); }
 
   static HWY_INLINE VF MultiplyAdd(VF weight, VF value, VF sum) {
     return hn::MulAdd(weight, value, sum);

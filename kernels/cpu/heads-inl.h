@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "kernels/cpu/row_io-inl.h"
+#include "kernels/cpu/softmax-inl.h"
 #include "kernels/cpu/task-inl.h"
 
 QUIRE_BEFORE_NAMESPACE();
@@ -42,7 +43,7 @@ void BeginHead(const Task& task, int32_t kv_head, const HeadState& s) {
   LoadQueries<kType>(task, kv_head, s);
   const int64_t padded = task.padded_rows();
   std::fill(s.out, s.out + static_cast<size_t>(padded) * task.head_dim, 0.0f);
-  std::fill(s.max, s.max + padded, kMinusInf);
+  std::fill(s.max, s.max + padded * kSumLanes, kMinusInf);
   std::fill(s.sums, s.sums + padded * kSumLanes, 0.0f);
 }
 
@@ -52,10 +53,16 @@ struct RowResult {
   float lse = kMinusInf;
 };
 
-inline RowResult Finish(const HeadState& s, int64_t row, const float* sink) {
-  const float max = s.max[row];
-  const float* sums = s.sums + row * kSumLanes;
-  const float sum = std::accumulate(sums, sums + kSumLanes, 0.0f);
+// Of a row that was worked on with `block` others or alone, see BlockState.
+inline RowResult Finish(const HeadState& s, int64_t row, int64_t block, const float* sink) {
+  const int64_t begin = row / block * block * kSumLanes;
+  const int64_t first = row % block * static_cast<int64_t>(kQuad);
+  const float max = s.max[begin + first];
+  float sum = 0;
+  for (int64_t lane = first; lane < kSumLanes; lane += block * static_cast<int64_t>(kQuad)) {
+    const float* sums = s.sums + begin + lane;
+    sum = std::accumulate(sums, sums + kQuad, sum);
+  }
   const float top = sink != nullptr ? std::max(max, *sink) : max;
   if (top == kMinusInf) return {};
   const float factor = sum > 0 ? std::exp(max - top) : 0.0f;
@@ -65,17 +72,17 @@ inline RowResult Finish(const HeadState& s, int64_t row, const float* sink) {
 }
 
 inline void StoreRow(const Task& task, int64_t row, int64_t head, const float* out, float unit,
-                     const HeadState& s) {
+                     const HeadState& s, int64_t block) {
   const AttentionParams& p = task.call.params;
   if (task.item.partial_row >= 0) {
-    const RowResult result = Finish(s, row, nullptr);
+    const RowResult result = Finish(s, row, block, nullptr);
     const int64_t cell = (task.item.partial_row + row / task.group) * p.q_heads + head;
     StoreOut(DType::kF32, task.call.partial_out, cell * static_cast<int64_t>(task.head_dim), out,
              task.head_dim, unit * result.factor);
     task.call.partial_lse[cell] = result.lse;
     return;
   }
-  const RowResult result = Finish(s, row, p.sinks != nullptr ? p.sinks + head : nullptr);
+  const RowResult result = Finish(s, row, block, p.sinks != nullptr ? p.sinks + head : nullptr);
   const int64_t token = task.TokenOf(row);
   StoreOut(p.out_dtype, p.out, token * p.out_row_stride + head * p.out_head_stride, out,
            task.head_dim, unit * result.factor);
@@ -84,7 +91,7 @@ inline void StoreRow(const Task& task, int64_t row, int64_t head, const float* o
 
 // Divides by the sum and stores: to the workspace, or to the output with the sink joined.
 template <DType kType>
-void EndHead(const Task& task, int32_t kv_head, const HeadState& s) {
+void EndHead(const Task& task, int32_t kv_head, const HeadState& s, int64_t block) {
   const AttentionParams& p = task.call.params;
   const ScaleKind kind = task.call.pool.layout.scale_kind;
   float unit = 1.0f / UnitOf<kType>(task);
@@ -94,7 +101,7 @@ void EndHead(const Task& task, int32_t kv_head, const HeadState& s) {
     float* out = s.out + static_cast<size_t>(r) * task.head_dim;
     if (UsesEvenOdd<kType>(task)) JoinEvenOdd(out, task.head_dim);
     if (UsesPairs<kType>(task)) JoinPairs(out, task.head_dim);
-    StoreRow(task, r, task.HeadOf(kv_head, r), out, unit, s);
+    StoreRow(task, r, task.HeadOf(kv_head, r), out, unit, s, block);
   }
 }
 

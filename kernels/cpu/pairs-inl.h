@@ -38,6 +38,7 @@ struct Pairs {
   static constexpr int kTokens = 2;
   // Outputs of bf16 queries round no finer than bf16 probabilities do.
   static constexpr int kWeightTerms = kTerms == 1 ? 1 : 2;
+  static constexpr int kQuadFloats = 2 * kWeightTerms;
 
   static HWY_INLINE Vector LoadElements(const void* row, size_t element) {
     return hn::LoadU(U16(), static_cast<const uint16_t*>(row) + element);
@@ -102,10 +103,10 @@ struct Pairs {
     Vector term[kWeightTerms];
   };
 
-  static HWY_INLINE Weight LoadWeight(const float* weights, int t) {
+  static HWY_INLINE Weight LoadWeight(const float* quad, int t) {
     Weight weight;
     QUIRE_UNROLL for (int i = 0; i < kWeightTerms; ++i) {
-      weight.term[i] = hn::BitCast(U16(), hn::Set(F32(), weights[t / 2 * kWeightTerms + i]));
+      weight.term[i] = hn::BitCast(U16(), hn::Set(F32(), quad[t / 2 * kWeightTerms + i]));
     }
     return weight;
   }

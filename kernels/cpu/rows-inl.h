@@ -5,7 +5,8 @@
 //   AddDots      sums[r][t] += q[r] . keys[t] per lane, for kRows rows and four keys
 //   kTokens      stored rows that a weighted sum takes at once
 //   LoadValues   kTokens rows as kVectors vectors
-//   StoreWeights probabilities as LoadWeight finds them
+//   kQuadFloats  floats that hold the probabilities of four keys
+//   StoreWeights probabilities as LoadWeight finds them, that of key t % 4 of a quad
 //   MultiplyAdd  sum + weight * value
 #if defined(QUIRE_KERNELS_CPU_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_KERNELS_CPU_ROWS_INL_H_
@@ -17,6 +18,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/softmax-inl.h"
 #include "kernels/cpu/tile.h"
 
 QUIRE_BEFORE_NAMESPACE();
@@ -24,24 +26,8 @@ QUIRE_BEFORE_NAMESPACE();
 namespace quire::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-// scores[r][t] from sums[t / 4][r][t % 4].
-template <int kRows, int kTokens>
-HWY_INLINE void StoreSums(const VF* sums, float* HWY_RESTRICT scores) {
-  constexpr int kCount = kRows * kTokens;
-  HWY_ALIGN float flat[kCount];
-  float* to = kRows == 1 ? scores : flat;
-  QUIRE_UNROLL for (int i = 0; i < kCount; i += static_cast<int>(kLanes)) {
-    hn::StoreU(SumLanes(sums + i), F32(), to + i);
-  }
-  if constexpr (kRows > 1) {
-    QUIRE_UNROLL for (int i = 0; i < kCount; i += 4) {
-      const int row = i / 4 % kRows;
-      std::copy(flat + i, flat + i + 4, scores + row * kPlanTileTokens + i / kRows / 4 * 4);
-    }
-  }
-}
-
-// All scores of a tile. Keys past the tile's end repeat the last one; their scores are masked.
+// All scores of a tile, block of rows after block of rows, each [quad][row][4] (softmax-inl.h).
+// Keys past the tile's end repeat the last one; their scores are masked.
 template <typename A, int kRows>
 HWY_INLINE void DotRows(const KvTile& tile, const QueryRows& q, int64_t rows, float* scores) {
   constexpr int kTokens = kAccumulators / kRows;
@@ -54,7 +40,10 @@ HWY_INLINE void DotRows(const KvTile& tile, const QueryRows& q, int64_t rows, fl
         if (r == 0) tile.ahead->Advance(4 * tile.row_bytes);
         A::template AddDots<kRows>(q, static_cast<size_t>(r), tile.k + t + i, sums + i * kRows);
       }
-      StoreSums<kRows, kTokens>(sums, scores + r * kPlanTileTokens + t);
+      float* to = scores + r * kPlanTileTokens + t * kRows;
+      QUIRE_UNROLL for (int i = 0; i < kAccumulators; i += static_cast<int>(kLanes)) {
+        hn::StoreU(SumLanes(sums + i), F32(), to + i);
+      }
     }
   }
 }
@@ -66,18 +55,33 @@ constexpr int kAheadTokens = 8;
 // memory is then read nearly in order, whatever the length of a step.
 constexpr int64_t kSumBytes = 4096;
 
-// What SumBlock works on: out[r] += sum over t in begin..end - 1 of p[r][t] * values[t].
+// What SumBlock works on: out[r] += sum over t in begin..end - 1 of weights[r][t] * values[t].
 struct WeightedSum {
   const KvTile& tile;
   int begin;
   int end;
-  const float* p;
+  const float* weights;
   size_t head_dim;
   float* out;
   int64_t ahead_bytes;  // to ask for with every kAheadTokens rows
 };
 
-// kRows rows, kVectors vectors from element `at` on.
+// Stored rows of key u of a quad, and of A::kTokens - 1 more.
+template <typename A, int kRows, int kVectors>
+HWY_INLINE void AddValues(const std::byte* const* rows, size_t at, const float* quad, int u,
+                          VF* sums) {
+  typename A::Vector v[kVectors];
+  A::template LoadValues<kVectors>(rows, at, v);
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
+    const auto weight = A::LoadWeight(quad + r * A::kQuadFloats, u);
+    QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
+      sums[r * kVectors + j] = A::MultiplyAdd(weight, v[j], sums[r * kVectors + j]);
+    }
+  }
+}
+
+// kRows rows, kVectors vectors from element `at` on. The last quad may reach past the end: there
+// weights are 0 and rows repeat the last one.
 template <typename A, int kRows, int kVectors>
 HWY_INLINE void SumBlock(const WeightedSum& w, size_t at) {
   const F32 d;
@@ -91,14 +95,10 @@ HWY_INLINE void SumBlock(const WeightedSum& w, size_t at) {
   for (int t = w.begin; t < w.end;) {
     w.tile.ahead->Advance(w.ahead_bytes);
     const int end = std::min(t + kAheadTokens, w.end);
-    for (; t < end; t += A::kTokens) {
-      typename A::Vector v[kVectors];
-      A::template LoadValues<kVectors>(w.tile.v + t, at, v);
-      QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
-        const auto weight = A::LoadWeight(w.p + r * kPlanTileTokens, t);
-        QUIRE_UNROLL for (int j = 0; j < kVectors; ++j) {
-          sums[r * kVectors + j] = A::MultiplyAdd(weight, v[j], sums[r * kVectors + j]);
-        }
+    for (; t < end; t += static_cast<int>(kQuad)) {
+      const float* quad = w.weights + t * kRows / 4 * A::kQuadFloats;
+      for (int u = 0; u < static_cast<int>(kQuad); u += A::kTokens) {
+        AddValues<A, kRows, kVectors>(w.tile.v + t + u, at, quad, u, sums);
       }
     }
   }
@@ -124,7 +124,7 @@ HWY_INLINE int SumStep(int64_t row_bytes) {
 }
 
 template <typename A, int kRows>
-HWY_INLINE void SumRows(const KvTile& tile, const float* p, int64_t rows, size_t head_dim,
+HWY_INLINE void SumRows(const KvTile& tile, const float* weights, int64_t rows, size_t head_dim,
                         float* out) {
   constexpr int kVectors = std::min(8, kAccumulators / kRows);
   // Every pass over the tile asks for its share of what comes next.
@@ -136,7 +136,7 @@ HWY_INLINE void SumRows(const KvTile& tile, const float* p, int64_t rows, size_t
   for (int t = 0; t < tile.tokens; t += step) {
     const int end = std::min(t + step, tile.tokens);
     for (int64_t r = 0; r < rows; r += kRows) {
-      SumColumns<A, kRows, kVectors>({tile, t, end, p + r * kPlanTileTokens, head_dim,
+      SumColumns<A, kRows, kVectors>({tile, t, end, weights + r * kPlanTileTokens, head_dim,
                                       out + static_cast<size_t>(r) * head_dim, ahead},
                                      0);
     }

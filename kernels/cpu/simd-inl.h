@@ -1,5 +1,5 @@
 // Vector helpers for every Highway target: loading stored KV as fp32, sums of several vectors at
-// once, exp2 and tanh.
+// once.
 #if defined(QUIRE_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUIRE_KERNELS_CPU_SIMD_INL_H_
 #undef QUIRE_KERNELS_CPU_SIMD_INL_H_
@@ -178,35 +178,6 @@ HWY_INLINE VF SumLanes(const VF* v) {
 #else
   return SumQuads(v);
 #endif
-}
-
-// 2^x for x <= 0 (or slightly above); exactly 0 below -126 and for -infinity.
-HWY_INLINE VF Exp2(VF x) {
-  const F32 d;
-  const hn::Rebind<int32_t, F32> di;
-  const auto visible = hn::Gt(x, hn::Set(d, -126.0f));
-  x = hn::Max(x, hn::Set(d, -126.0f));
-  const auto whole = hn::NearestInt(x);
-  const VF f = hn::Sub(x, hn::ConvertTo(d, whole));
-  VF p = hn::Set(d, 1.5403530393e-4f);
-  p = hn::MulAdd(p, f, hn::Set(d, 1.3333558146e-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, 9.6181291076e-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, 5.5504108665e-2f));
-  p = hn::MulAdd(p, f, hn::Set(d, 2.4022650696e-1f));
-  p = hn::MulAdd(p, f, hn::Set(d, 6.9314718056e-1f));
-  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
-  const auto power = hn::ShiftLeft<23>(hn::Add(whole, hn::Set(di, 127)));
-  return hn::IfThenElseZero(visible, hn::Mul(p, hn::BitCast(d, power)));
-}
-
-constexpr float kLog2E = 1.44269504088896340736f;
-
-// (1 - e) / (1 + e) with e = exp(-2 |x|), sign of x.
-HWY_INLINE VF Tanh(VF x) {
-  const F32 d;
-  const VF one = hn::Set(d, 1.0f);
-  const VF e = Exp2(hn::Mul(hn::Abs(x), hn::Set(d, -2.0f * kLog2E)));
-  return hn::CopySign(hn::Div(hn::Sub(one, e), hn::Add(one, e)), x);
 }
 
 }  // namespace HWY_NAMESPACE

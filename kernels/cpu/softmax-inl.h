@@ -8,73 +8,54 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/exp-inl.h"
+#include "kernels/cpu/logits-inl.h"
 #include "kernels/cpu/simd-inl.h"
-#include "kernels/cpu/tile.h"
 
 QUIRE_BEFORE_NAMESPACE();
 
 namespace quire::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+// kRows query rows work together: scores of four keys of the first row, then of the second, ...,
+// then of the next four keys. A vector thus holds scores of several rows, and what is kept per row
+// is repeated to match.
+constexpr size_t kQuad = 4;
 
-// How a raw dot product becomes a logit, for one query row and one tile.
-struct LogitRule {
-  float scale = 1.0f;
-  float softcap = 0.0f;
-  float slope = 0.0f;              // ALiBi
-  float distance = 0.0f;           // position of the tile's first key minus the query's
-  const float* k_scale = nullptr;  // per token, or null
+// Where scores of row r for keys 4 * quad .. 4 * quad + 3 begin, of `floats` each.
+template <int kRows>
+HWY_INLINE size_t QuadAt(size_t quad, size_t r, size_t floats) {
+  return (quad * kRows + r) * floats;
+}
+
+// Floats that hold one number for each row of a block, repeated: whole vectors, whole quads.
+template <int kRows>
+constexpr size_t kStateLanes = std::max(kLanes, kRows* kQuad);
+
+// What a block of kRows rows keeps between tiles. A row that has seen nothing has max -inf, sums 0.
+template <int kRows>
+struct BlockState {
+  float* max;   // kStateLanes
+  float* sums;  // kStateLanes; those of a row add up to its sum
+  float* out;   // weighted sums, [kRows][head_dim]
+  size_t head_dim;
+
+  HWY_INLINE float Max(size_t r) const { return max[kQuad * r]; }
+
+  // Takes in a logit of row r; if it is a new maximum, scales what was summed up.
+  void Raise(size_t r, float logit) const {
+    if (!(logit > Max(r))) return;
+    const float decay = std::exp(Max(r) - logit);
+    for (size_t lane = 0; lane < kStateLanes<kRows>; ++lane) {
+      if (lane / kQuad % kRows != r) continue;
+      max[lane] = logit;
+      sums[lane] *= decay;
+    }
+    for (size_t i = r * head_dim; i < (r + 1) * head_dim; ++i) out[i] *= decay;
+  }
 };
-
-// Which keys of the tile count: first..last - 1, and those below keep.
-struct TileMask {
-  float first;
-  float last;
-  float keep;
-  bool open;  // all of them, and they fill whole vectors
-};
-
-HWY_INLINE VF Logit(VF dot, const LogitRule& rule, size_t t) {
-  const F32 d;
-  VF s = hn::Mul(dot, hn::Set(d, rule.scale));
-  if (rule.k_scale != nullptr) s = hn::Mul(s, hn::LoadU(d, rule.k_scale + t));
-  if (rule.softcap > 0) {
-    const VF cap = hn::Set(d, rule.softcap);
-    s = hn::Mul(cap, Tanh(hn::Div(s, cap)));
-  }
-  if (rule.slope != 0) {
-    const VF key = hn::Add(hn::Iota(d, static_cast<float>(t)), hn::Set(d, rule.distance));
-    s = hn::MulAdd(hn::Set(d, rule.slope), key, s);
-  }
-  return s;
-}
-
-HWY_INLINE VF Hide(VF s, const TileMask& mask, size_t t) {
-  const F32 d;
-  const VF at = hn::Iota(d, static_cast<float>(t));
-  const auto inside =
-      hn::And(hn::Ge(at, hn::Set(d, mask.first)), hn::Lt(at, hn::Set(d, mask.last)));
-  const auto kept = hn::Lt(at, hn::Set(d, mask.keep));
-  return hn::IfThenElse(hn::Or(inside, kept), s, hn::Set(d, kMinusInf));
-}
-
-// Logits in place of dot products; returns the largest of each lane.
-HWY_INLINE VF MakeLogits(float* HWY_RESTRICT scores, size_t tokens, const LogitRule& rule,
-                         const TileMask& mask) {
-  const F32 d;
-  VF max = hn::Set(d, kMinusInf);
-  for (size_t t = 0; t < tokens; t += kLanes) {
-    VF s = Logit(hn::Load(d, scores + t), rule, t);
-    if (!mask.open) s = Hide(s, mask, t);
-    max = hn::Max(max, s);
-    hn::Store(s, d, scores + t);
-  }
-  return max;
-}
 
 // exp(logit - max) in place of logits, times v_scale if given; returns sums without it.
 template <typename A>
@@ -92,64 +73,77 @@ HWY_INLINE VF MakeWeights(float* scores, size_t tokens, float max, const float* 
   return sum;
 }
 
-// What a row keeps between tiles. One that has seen nothing has max -inf, sums 0.
-struct RowState {
-  float* max;
-  float* sums;  // per lane
-  float* out;   // weighted sums, head_dim
-  size_t head_dim;
-
-  // Takes in the largest logits of a tile, per lane; only if there is a new maximum, looks for it
-  // and scales what was summed up.
-  HWY_INLINE void Raise(VF largest) const {
-    const F32 d;
-    if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(largest, hn::Set(d, *max))))) return;
-    const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
-    const VF decay = hn::Set(d, std::exp(*max - top));
-    *max = top;
-    hn::Store(hn::Mul(hn::Load(d, sums), decay), d, sums);
-    for (size_t i = 0; i < head_dim; i += kLanes) {
-      hn::Store(hn::Mul(hn::Load(d, out + i), decay), d, out + i);
-    }
+// Row r of a block, one tile. Weights of hidden keys up to a whole quad are 0.
+template <typename A, int kRows>
+void UpdateRow(const float* scores, float* weights, size_t r, size_t tokens, const LogitRule& rule,
+               const TileMask& mask, const float* v_scale, const BlockState<kRows>& state) {
+  const F32 d;
+  HWY_ALIGN float row[kPlanTileTokens] = {};
+  const size_t quads = (tokens + kQuad - 1) / kQuad;
+  for (size_t quad = 0; quad < quads; ++quad) {
+    std::copy_n(scores + QuadAt<kRows>(quad, r, kQuad), kQuad, row + quad * kQuad);
   }
-
-  HWY_INLINE void Add(VF more) const {
-    hn::Store(hn::Add(hn::Load(F32(), sums), more), F32(), sums);
+  state.Raise(r, hn::GetLane(hn::MaxOfLanes(d, MakeLogits(row, tokens, rule, mask))));
+  size_t written = 0;
+  if (state.Max(r) != kMinusInf) {
+    const VF sum = MakeWeights<A>(row, tokens, state.Max(r), v_scale);
+    state.sums[kQuad * r] += hn::GetLane(hn::SumOfLanes(d, sum));
+    written = (tokens + kLanes - 1) / kLanes * kLanes;
   }
-};
-
-// One row, one tile.
-template <typename A>
-HWY_INLINE void UpdateRow(float* scores, size_t tokens, const LogitRule& rule, const TileMask& mask,
-                          const float* v_scale, const RowState& row) {
-  row.Raise(MakeLogits(scores, tokens, rule, mask));
-  if (*row.max == kMinusInf) {
-    std::fill(scores, scores + (tokens + kLanes - 1) / kLanes * kLanes, 0.0f);
-    return;
+  if (written < quads * kQuad) std::fill(row + written, row + quads * kQuad, 0.0f);
+  for (size_t quad = 0; quad < quads; ++quad) {
+    std::copy_n(row + quad * A::kQuadFloats, A::kQuadFloats,
+                weights + QuadAt<kRows>(quad, r, A::kQuadFloats));
   }
-  row.Add(MakeWeights<A>(scores, tokens, *row.max, v_scale));
 }
 
-// The same if logits are only scaled and all count, a whole number of vectors.
-template <typename A>
-HWY_INLINE void UpdateOpenRow(float* scores, size_t tokens, float scale, const RowState& row) {
+// Largest logits of a tile where all count, per lane of the state, against the maxima.
+template <int kRows>
+HWY_INLINE void RaiseOpenBlock(const float* HWY_RESTRICT scores, size_t count, float scale,
+                               const BlockState<kRows>& state) {
   const F32 d;
+  constexpr size_t kWide = kStateLanes<kRows>;
   const VF factor = hn::Set(d, scale);
-  VF largest = hn::Mul(hn::Load(d, scores), factor);
-  for (size_t t = kLanes; t < tokens; t += kLanes) {
-    largest = hn::Max(largest, hn::Mul(hn::Load(d, scores + t), factor));
+  HWY_ALIGN float largest[kWide];
+  bool higher = false;
+  for (size_t lane = 0; lane < kWide; lane += kLanes) {
+    VF most = hn::Mul(hn::Load(d, scores + lane), factor);
+    for (size_t i = lane + kWide; i < count; i += kWide) {
+      most = hn::Max(most, hn::Mul(hn::Load(d, scores + i), factor));
+    }
+    higher |= !hn::AllFalse(d, hn::Gt(most, hn::Load(d, state.max + lane)));
+    hn::Store(most, d, largest + lane);
   }
-  row.Raise(largest);
-  const VF log2e = hn::Set(d, kLog2E);
-  const VF top = hn::Set(d, *row.max);
-  VF sum = hn::Zero(d);
-  for (size_t t = 0; t < tokens; t += kLanes) {
-    const VF logit = hn::Mul(hn::Load(d, scores + t), factor);
-    const VF p = Exp2(hn::Mul(hn::Sub(logit, top), log2e));
-    sum = hn::Add(sum, p);
-    A::StoreWeights(p, scores, t);
+  if (HWY_LIKELY(!higher)) return;
+  for (size_t r = 0; r < kRows; ++r) {
+    float most = kMinusInf;
+    for (size_t lane = r * kQuad; lane < kWide; lane += kRows * kQuad) {
+      most = std::max(most, *std::max_element(largest + lane, largest + lane + kQuad));
+    }
+    state.Raise(r, most);
   }
-  row.Add(sum);
+}
+
+// All rows of a block, one tile whose logits are only scaled and all count, in whole vectors and
+// quads.
+template <typename A, int kRows>
+HWY_INLINE void UpdateOpenBlock(const float* HWY_RESTRICT scores, float* HWY_RESTRICT weights,
+                                size_t tokens, float scale, const BlockState<kRows>& state) {
+  const F32 d;
+  constexpr size_t kWide = kStateLanes<kRows>;
+  const size_t count = tokens * kRows;
+  RaiseOpenBlock<kRows>(scores, count, scale, state);
+  const VF factor = hn::Set(d, scale * kLog2E);
+  for (size_t lane = 0; lane < kWide; lane += kLanes) {
+    const VF top = hn::Mul(hn::Load(d, state.max + lane), hn::Set(d, kLog2E));
+    VF sum = hn::Load(d, state.sums + lane);
+    for (size_t i = lane; i < count; i += kWide) {
+      const VF p = Exp2(hn::MulSub(hn::Load(d, scores + i), factor, top));
+      sum = hn::Add(sum, p);
+      A::StoreWeights(p, weights, i);
+    }
+    hn::Store(sum, d, state.sums + lane);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
