@@ -5,6 +5,7 @@ set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 readonly root
 readonly venv="$root/build/venv"
+readonly known_labels=" unit conformance rpc integration kernel gpu bench fuzz simulation chaos "
 
 usage() {
   cat <<'EOF'
@@ -13,8 +14,8 @@ Usage: tests/run.sh [OPTIONS]
 Installs the Debian packages, configures, builds and runs all tests in parallel.
 
   --preset NAME   dev (default), release, asan, tsan, clang, tidy, cuda or coverage
-  --label NAME    only tests with this label: unit, conformance, rpc, integration,
-                  kernel, gpu, bench or fuzz (may be repeated)
+  --label NAME    only tests with this label (may be repeated): unit, conformance, rpc,
+                  integration, kernel, gpu, bench, fuzz, simulation or chaos
   --tests REGEX   only tests whose names match
   --jobs N        build and test jobs (default: number of cores)
   --junit FILE    where the results go (default: build/PRESET/junit.xml)
@@ -81,6 +82,10 @@ main() {
     shift
   done
   [[ $jobs =~ ^[1-9][0-9]*$ ]] || fail "--jobs needs a positive number, not '$jobs'"
+  local label
+  for label in "${labels[@]}"; do
+    [[ $label && $known_labels == *" $label "* ]] || fail "no label '$label'; there are:${known_labels% }"
+  done
   grep -q "\"name\": \"$preset\", \"inherits\"" "$root/CMakePresets.json" ||
     fail "no preset '$preset' in CMakePresets.json"
   junit="$(realpath -m "${junit:-$root/build/$preset/junit.xml}")"

@@ -37,6 +37,9 @@ def flags_of_server():
     return set(re.findall(r"^\s*(?:repeated |optional )?[\w.]+ (\w+) = \d+;", proto, re.MULTILINE))
 
 
+COMMANDS = (DEPLOY / "quickstart.sh", DEPLOY / "install_packages.sh", ROOT / "tests/run.sh", ROOT / ".ci/run")
+
+
 class ScriptsTest(unittest.TestCase):
     def test_shellcheck_finds_nothing(self):
         result = run("shellcheck", *scripts())
@@ -49,17 +52,18 @@ class ScriptsTest(unittest.TestCase):
                 self.assertIn("set -euo pipefail", path.read_text())
 
     def test_help_works_from_any_directory(self):
-        for path in (DEPLOY / "quickstart.sh", DEPLOY / "install_packages.sh", ROOT / "tests/run.sh"):
+        for path in COMMANDS:
             with self.subTest(path=path):
                 result = run(path, "--help", cwd="/")
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn("Usage:", result.stdout)
 
     def test_unknown_option_is_named(self):
-        for path in (DEPLOY / "quickstart.sh", DEPLOY / "install_packages.sh", ROOT / "tests/run.sh"):
+        for path in COMMANDS:
             with self.subTest(path=path):
                 result = run(path, "--frobnicate")
                 self.assertEqual(result.returncode, 1)
+                self.assertIn("unknown", result.stderr)
                 self.assertIn("--frobnicate", result.stderr)
 
 
@@ -243,6 +247,24 @@ class RunScriptTest(unittest.TestCase):
 
     def test_jobs_must_be_a_positive_number(self):
         self.assertIn("--jobs", self.refused("--jobs", "many"))
+
+    def test_labels_are_those_of_the_tests(self):
+        used = set()
+        for lists in (ROOT / "tests").rglob("CMakeLists.txt"):
+            code = re.sub(r"#.*", "", lists.read_text())
+            for words in re.findall(r"\bLABELS ((?:[a-z]+ ?)+)", code):
+                used.update(words.split())
+        self.assertIn("unit", used)
+        for label in used:
+            # Far enough to find the preset wrong.
+            with self.subTest(label):
+                refusal = self.refused("--label", label, "--preset", "fast")
+                self.assertIn("no preset 'fast'", refusal)
+                self.assertNotIn("label", refusal)
+        for label in ("frobnicate", "uni", "", "unit rpc"):
+            with self.subTest(label):
+                refusal = self.refused("--label", "unit", "--label", label)
+                self.assertIn(f"no label '{label}'; there are: unit ", refusal)
 
 
 class SummaryTest(unittest.TestCase):

@@ -26,7 +26,7 @@ enum class StepMode : uint8_t {
 struct ClientOptions {
   // "unix:/path" or "host:port".
   std::string server{};
-  // Bearer token, if the server wants one.
+  // Bearer token, if the server wants one. Sent as it is: there is no TLS.
   std::string token{};
   // Who this worker is. Another process of the same name and a higher incarnation displaces it.
   std::string worker = "worker";
