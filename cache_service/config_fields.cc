@@ -28,28 +28,44 @@ absl::Status Bad(const FieldDescriptor& field, const char* expected, const std::
       InvalidArgument(field.name(), absl::StrCat("not ", expected, ": ", text), {{"given", text}}));
 }
 
-bool ParseNumber(const std::string& text, uint64_t* number) {
+absl::Status OutOfRange(const FieldDescriptor& field, const std::string& text, uint64_t most) {
+  return ToStatus(InvalidArgument(field.name(), absl::StrCat(text, " is not from 0 to ", most),
+                                  {{"given", text}, {"least", 0}, {"limit", most}}));
+}
+
+bool IsInteger(absl::string_view text) {
+  if (!absl::ConsumePrefix(&text, "-")) absl::ConsumePrefix(&text, "+");
+  return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
+}
+
+// Sizes may have a unit.
+absl::Status ParseNumber(const FieldDescriptor& field, const std::string& text, uint64_t most,
+                         uint64_t* number) {
   absl::string_view digits = text;
   int shift = 0;
   for (const auto& [suffix, bits] :
        {std::pair("KiB", 10), std::pair("MiB", 20), std::pair("GiB", 30), std::pair("TiB", 40)}) {
     if (absl::ConsumeSuffix(&digits, suffix)) shift = bits;
   }
-  if (!absl::SimpleAtoi(digits, number)) return false;
-  if (*number > std::numeric_limits<uint64_t>::max() >> shift) return false;
+  if (!IsInteger(digits)) return Bad(field, "a whole number", text);
+  if (!absl::SimpleAtoi(digits, number) || *number > most >> shift) {
+    return OutOfRange(field, text, most);
+  }
   *number <<= shift;
-  return true;
+  return absl::OkStatus();
 }
 
 absl::Status SetNumber(const FieldDescriptor& field, const std::string& text, Message& message) {
+  const bool wide = field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
+  const uint64_t most =
+      wide ? std::numeric_limits<uint64_t>::max() : std::numeric_limits<uint32_t>::max();
   uint64_t number = 0;
-  if (!ParseNumber(text, &number)) return Bad(field, "a number", text);
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
+  if (absl::Status status = ParseNumber(field, text, most, &number); !status.ok()) return status;
+  if (wide) {
     message.GetReflection()->SetUInt64(&message, &field, number);
-    return absl::OkStatus();
+  } else {
+    message.GetReflection()->SetUInt32(&message, &field, static_cast<uint32_t>(number));
   }
-  if (number > std::numeric_limits<uint32_t>::max()) return Bad(field, "32 bits", text);
-  message.GetReflection()->SetUInt32(&message, &field, static_cast<uint32_t>(number));
   return absl::OkStatus();
 }
 

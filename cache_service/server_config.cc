@@ -101,7 +101,8 @@ absl::Status CheckNumbers(const ServerOptions& options) {
   if (options.drain_deadline < Duration::zero()) {
     return ToStatus(InvalidArgument(
         "drain_deadline", "negative",
-        {{"given_ms", duration_cast<std::chrono::milliseconds>(options.drain_deadline).count()}}));
+        {{"given", duration_cast<std::chrono::milliseconds>(options.drain_deadline).count()},
+         {"unit", "ms"}}));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,7 @@
 #include "cache_service/base/command_line.h"
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -42,6 +44,34 @@ void CompleteBool(Argument& argument) {
   }
 }
 
+bool IsInteger(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "A to B" of a flag of integers, otherwise empty.
+template <typename... Integers>
+std::string RangeOf(const absl::CommandLineFlag& flag) {
+  std::string range;
+  const auto try_one = [&]<typename Integer>(Integer) {
+    using Limits = std::numeric_limits<Integer>;
+    if (flag.IsOfType<Integer>()) range = absl::StrCat(Limits::min(), " to ", Limits::max());
+  };
+  (try_one(Integers()), ...);
+  return range;
+}
+
+// The library says only that the value is illegal.
+std::string ProblemOf(const absl::CommandLineFlag& flag, const std::string& text,
+                      const std::string& error) {
+  const std::string range = RangeOf<int32_t, uint32_t, int64_t, uint64_t>(flag);
+  if (range.empty()) {
+    return absl::StrCat("cannot be \"", text, "\"", error.empty() ? "" : ": ", error);
+  }
+  if (!IsInteger(text)) return absl::StrCat("not a whole number: ", text);
+  return absl::StrCat(text, " is not from ", range);
+}
+
 }  // namespace
 
 bool HasWord(int argc, char** argv, std::string_view flag) {
@@ -58,9 +88,7 @@ absl::Status SetFlag(const std::string& flag, const std::string& text, std::stri
   if (text.empty()) return ToStatus(InvalidArgument(shown, "needs a value"));
   std::string error;
   if (found->ParseFrom(text, &error)) return absl::OkStatus();
-  return ToStatus(InvalidArgument(
-      shown, absl::StrCat("cannot be \"", text, "\"", error.empty() ? "" : ": ", error),
-      {{"given", text}}));
+  return ToStatus(InvalidArgument(shown, ProblemOf(*found, text, error), {{"given", text}}));
 }
 
 absl::StatusOr<std::vector<std::string>> SetFlags(int argc, char** argv) {

@@ -88,6 +88,13 @@ Error InvalidArgument(std::string_view field, std::string_view problem,
   return MakeError(Reason::kInvalidArgument, std::move(message), std::move(details));
 }
 
+Error LimitExceeded(std::string_view field, std::string_view problem, uint64_t given,
+                    uint64_t limit) {
+  Error error = InvalidArgument(field, problem, {{"given", given}, {"limit", limit}});
+  error.reason = Reason::kLimitExceeded;
+  return error;
+}
+
 absl::Status ToStatus(const Error& error) {
   if (error.ok()) return absl::OkStatus();
   absl::Status status(CodeOf(error.reason), error.message);

@@ -87,6 +87,11 @@ Error MakeError(Reason reason, std::string message, std::vector<ErrorDetail> det
 Error InvalidArgument(std::string_view field, std::string_view problem,
                       std::vector<ErrorDetail> details = {});
 
+// LIMIT_EXCEEDED: `given` of `field` would be above `limit`; the message reads "<field>:
+// <problem>".
+Error LimitExceeded(std::string_view field, std::string_view problem, uint64_t given,
+                    uint64_t limit);
+
 absl::Status ToStatus(const Error& error);
 // The Error inside a status made by ToStatus; otherwise kInvariantBroken with the status's text.
 // An OK status gives an Error that is ok().

@@ -20,7 +20,7 @@ absl::StatusOr<std::string> ReadSmallFile(std::string_view field, const std::str
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kMostSmallFileBytes) {
     return bad(absl::StrCat("larger than ", kMostSmallFileBytes, " bytes"),
-               {{"limit_bytes", kMostSmallFileBytes}});
+               {{"limit", kMostSmallFileBytes}, {"unit", "bytes"}});
   }
   // A folder can be opened, but nothing comes out of it.
   if (!file.is_open() || file.bad()) return bad("cannot be read", {});

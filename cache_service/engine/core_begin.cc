@@ -27,16 +27,16 @@ Error EngineCore::ValidateBegin(const BeginOp& op) const {
                            {{"limit", op.tokens.size()}, {"given", op.reserve_tokens}});
   }
   if (op.reserve_sequences > options_.max_sequences_per_worker) {
-    return InvalidArgument("reserve_sequences", "more than a worker may have",
-                           {{"limit", options_.max_sequences_per_worker}});
+    return InvalidArgument(
+        "reserve_sequences", "more than a worker may have",
+        {{"given", op.reserve_sequences}, {"limit", options_.max_sequences_per_worker}});
   }
   if (Error error = ValidateNamespace(op.namespace_parts); !error.ok()) return error;
   if (Error error = ValidateRetention(op.retention); !error.ok()) return error;
   if (Error error = ValidateDigests(op.digests, op.tokens.size()); !error.ok()) return error;
   if (draining_) return MakeError(Reason::kDraining, "the server admits no sequences");
   if (worker_->sequences.size() >= options_.max_sequences_per_worker) {
-    return MakeError(Reason::kLimitExceeded, "too many sequences of this worker",
-                     {{"limit", options_.max_sequences_per_worker}});
+    return TooManySequences(1);
   }
   return {};
 }
@@ -140,8 +140,7 @@ Error EngineCore::Begin(const BeginOp& op) {
   }
   const uint64_t entries = uint64_t{BlocksFor(plan.length)} * groups();
   if (worker_->table_entries + entries > options_.max_table_entries_per_worker) {
-    return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
-                     {{"limit", options_.max_table_entries_per_worker}});
+    return TooManyEntries(entries);
   }
   Sequence& sequence = CreateSequence(op, plan, key);
   HoldHit(sequence, plan.hit);

@@ -18,8 +18,7 @@ Error EngineCore::CheckFork(const ForkOp& op, const Sequence& parent) {
     }
   }
   if (worker_->sequences.size() + op.children.size() > options_.max_sequences_per_worker) {
-    return MakeError(Reason::kLimitExceeded, "too many sequences of this worker",
-                     {{"limit", options_.max_sequences_per_worker}});
+    return TooManySequences(op.children.size());
   }
   const uint32_t entered = parent.touched_step == step_ ? parent.length_before_step : parent.length;
   const uint32_t shared = std::max(parent.committed, entered);
@@ -29,8 +28,7 @@ Error EngineCore::CheckFork(const ForkOp& op, const Sequence& parent) {
   }
   const uint64_t entries = uint64_t{BlocksFor(shared)} * groups() * op.children.size();
   if (worker_->table_entries + entries > options_.max_table_entries_per_worker) {
-    return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
-                     {{"limit", options_.max_table_entries_per_worker}});
+    return TooManyEntries(entries);
   }
   if (parent.claim != nullptr && parent.claim->forks_left < op.children.size()) {
     Error error = ShortageError({.needed = parent.claim->blocks_per_sequence * op.children.size(),

@@ -49,8 +49,7 @@ Error EngineCore::Grow(Sequence& sequence, uint32_t slots, bool wait) {
                        {{"length", sequence.length}, {"computed", sequence.length_before_step}});
     }
     if (worker_->table_entries + needed > options_.max_table_entries_per_worker) {
-      return MakeError(Reason::kLimitExceeded, "too many table entries of this worker",
-                       {{"limit", options_.max_table_entries_per_worker}});
+      return TooManyEntries(needed);
     }
     // It may have come free meanwhile.
     if (sequence.claim != nullptr) UpdateClaim(sequence.claim, 0);

@@ -23,11 +23,7 @@ bool MayActFor(CallerTenant caller, const WorkerState& worker) {
 
 absl::StatusOr<WorkerState*> EngineCore::FindLease(const LeaseId& lease, Epoch epoch,
                                                    CallerTenant caller) {
-  if (epoch != options_.epoch) {
-    return ToStatus(MakeError(Reason::kEpochMismatch,
-                              "the server has restarted since this lease was given",
-                              {{"epoch", options_.epoch}, {"given", epoch}}));
-  }
+  if (Error error = CheckEpoch(options_.epoch, epoch); !error.ok()) return ToStatus(error);
   const auto found = leases_.find(lease);
   if (found == leases_.end() || !MayActFor(caller, *workers_[found->second])) {
     return ToStatus(MakeError(Reason::kLeaseExpired, "the lease is unknown or has ended"));
@@ -46,14 +42,18 @@ WorkerSlot EngineCore::NewSlot() {
 absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
   ApplyDue();
   if (params.worker.empty() || params.worker.size() > 255) {
-    return ToStatus(InvalidArgument("worker", "1 to 255 bytes", {{"limit", 255}}));
+    return ToStatus(
+        InvalidArgument("worker", "1 to 255 bytes",
+                        {{"given", params.worker.size()}, {"limit", 255}, {"unit", "bytes"}}));
   }
   if (params.model_fingerprint.empty() || params.model_fingerprint.size() > 1024) {
-    return ToStatus(InvalidArgument("model_fingerprint", "1 to 1024 bytes", {{"limit", 1024}}));
+    return ToStatus(InvalidArgument(
+        "model_fingerprint", "1 to 1024 bytes",
+        {{"given", params.model_fingerprint.size()}, {"limit", 1024}, {"unit", "bytes"}}));
   }
   if (params.lease_duration && *params.lease_duration <= Duration::zero()) {
     return ToStatus(InvalidArgument("lease_duration", "must be positive",
-                                    {{"given_ns", params.lease_duration->count()}}));
+                                    {{"given", params.lease_duration->count()}, {"unit", "ns"}}));
   }
   if (draining_) {
     return ToStatus(MakeError(Reason::kDraining, "the server admits no workers"));
@@ -78,13 +78,11 @@ absl::StatusOr<AttachResult> EngineCore::Attach(const AttachParams& params) {
     EndLease(worker);
   }
   if (leases_.size() >= options_.max_leases) {
-    return ToStatus(
-        MakeError(Reason::kLimitExceeded, "too many leases", {{"limit", options_.max_leases}}));
+    return ToStatus(LimitExceeded("leases", "too many", leases_.size() + 1, options_.max_leases));
   }
   if (options_.memory == PoolMemoryKind::kWorker && !leases_.empty()) {
-    return ToStatus(MakeError(Reason::kLimitExceeded,
-                              "the pool's memory belongs to another worker while that is attached",
-                              {{"limit", 1}}));
+    return ToStatus(LimitExceeded(
+        "leases", "the pool's memory belongs to another worker while that is attached", 2, 1));
   }
   auto owned = std::make_unique<WorkerState>();
   WorkerState& worker = *owned;
@@ -144,8 +142,8 @@ absl::Status EngineCore::Detach(const LeaseId& lease, Epoch epoch, StepNumber co
   WorkerState& worker = **found;
   if (worker.lock_step) completed_step = worker.last_step;
   if (completed_step > worker.last_step) {
-    return ToStatus(
-        InvalidArgument("completed_step", "beyond the last step", {{"limit", worker.last_step}}));
+    return ToStatus(InvalidArgument("completed_step", "beyond the last step",
+                                    {{"given", completed_step}, {"limit", worker.last_step}}));
   }
   Complete(worker, completed_step);
   EndLease(worker);

@@ -29,8 +29,9 @@ absl::StatusOr<uint32_t> EngineCore::PeekPrefix(const PrefixSelector& prefix) {
     return ToStatus(InvalidArgument("tokens", "a prompt has at least one token"));
   }
   if (prefix.tokens.size() > options_.max_sequence_tokens) {
-    return ToStatus(InvalidArgument("tokens", "longer than max_sequence_tokens",
-                                    {{"limit", options_.max_sequence_tokens}}));
+    return ToStatus(InvalidArgument(
+        "tokens", "longer than max_sequence_tokens",
+        {{"given", prefix.tokens.size()}, {"limit", options_.max_sequence_tokens}}));
   }
   absl::StatusOr<NodeId> root = RootOf(prefix);
   if (!root.ok()) return root.status();
@@ -42,21 +43,22 @@ absl::StatusOr<PinResult> EngineCore::PinPrefix(const PrefixSelector& prefix,
                                                 std::string_view owner, Duration duration) {
   ApplyDue();
   if (owner.empty() || owner.size() > 255) {
-    return ToStatus(InvalidArgument("owner", "1 to 255 bytes", {{"limit", 255}}));
+    return ToStatus(InvalidArgument("owner", "1 to 255 bytes",
+                                    {{"given", owner.size()}, {"limit", 255}, {"unit", "bytes"}}));
   }
   if (duration <= Duration::zero() || duration > options_.max_pin) {
-    return ToStatus(
-        InvalidArgument("duration", "must be positive and at most max_pin",
-                        {{"given_ns", duration.count()}, {"limit_ns", options_.max_pin.count()}}));
+    return ToStatus(InvalidArgument(
+        "duration", "must be positive and at most max_pin",
+        {{"given", duration.count()}, {"limit", options_.max_pin.count()}, {"unit", "ns"}}));
   }
   if (prefix.tokens.size() > options_.max_sequence_tokens) {
-    return ToStatus(InvalidArgument("tokens", "longer than max_sequence_tokens",
-                                    {{"limit", options_.max_sequence_tokens}}));
+    return ToStatus(InvalidArgument(
+        "tokens", "longer than max_sequence_tokens",
+        {{"given", prefix.tokens.size()}, {"limit", options_.max_sequence_tokens}}));
   }
   if (draining_) return ToStatus(MakeError(Reason::kDraining, "the server admits no pins"));
   if (pins_.size() >= options_.max_pins) {
-    return ToStatus(
-        MakeError(Reason::kLimitExceeded, "too many pins", {{"limit", options_.max_pins}}));
+    return ToStatus(LimitExceeded("pins", "too many", pins_.size() + 1, options_.max_pins));
   }
   absl::StatusOr<NodeId> root = RootOf(prefix);
   if (!root.ok()) return root.status();

@@ -28,6 +28,16 @@ void EngineCore::AppendTable(const Sequence& sequence, uint32_t group) {
   out_->blocks.insert(out_->blocks.end(), table.begin(), table.end());
 }
 
+Error EngineCore::TooManySequences(uint64_t more) const {
+  return LimitExceeded("sequences", "too many of this worker", worker_->sequences.size() + more,
+                       options_.max_sequences_per_worker);
+}
+
+Error EngineCore::TooManyEntries(uint64_t more) const {
+  return LimitExceeded("table_entries", "too many of this worker", worker_->table_entries + more,
+                       options_.max_table_entries_per_worker);
+}
+
 PoolCounts EngineCore::CountsFor(const WorkerState& worker) const {
   PoolCounts counts;
   counts.free = static_cast<uint32_t>(pool_.OpenFree() + pool_.OwnFree(worker.slot));

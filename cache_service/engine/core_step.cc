@@ -75,11 +75,12 @@ Error EngineCore::CheckOperationCount(const StepParams& params) const {
     }
     if (count > options_.max_operations_per_step) {
       return InvalidArgument("operations", "too many operations in one step",
-                             {{"limit", options_.max_operations_per_step}});
+                             {{"given", count}, {"limit", options_.max_operations_per_step}});
     }
     if (entries * groups() > options_.max_answer_entries) {
-      return InvalidArgument("operations", "the answer could name too many table entries",
-                             {{"limit", options_.max_answer_entries}});
+      return InvalidArgument(
+          "operations", "the answer could name too many table entries",
+          {{"given", entries * groups()}, {"limit", options_.max_answer_entries}});
     }
   }
   return {};

@@ -43,9 +43,8 @@ absl::StatusOr<std::vector<SequenceView>> EngineCore::GetTables(
   }
   // Counted before anything is copied: a handle may be named many times.
   if (entries > options_.max_answer_entries) {
-    return ToStatus(MakeError(Reason::kLimitExceeded,
-                              "the tables have too many entries; ask for fewer sequences",
-                              {{"given", entries}, {"limit", options_.max_answer_entries}}));
+    return ToStatus(LimitExceeded("sequences", "their tables have too many entries", entries,
+                                  options_.max_answer_entries));
   }
   std::vector<SequenceView> views;
   views.reserve(named.size());

@@ -202,6 +202,9 @@ class EngineCore : private BlockingListener {
   uint64_t Deficit(const BeginPlan& plan, const Sequence** waiter);
   bool ShortenHit(const BeginOp& op, uint64_t deficit, bool promised, Hit& hit) const;
   Sequence& CreateSequence(const BeginOp& op, const BeginPlan& plan, std::string_view key);
+  // So many more would be above the worker's limit.
+  Error TooManySequences(uint64_t more) const;
+  Error TooManyEntries(uint64_t more) const;
   void HoldHit(Sequence& sequence, const Hit& hit);
   void HoldPlainHit(Sequence& sequence, const Hit& hit);
   void TakeBlocks(Sequence& sequence, uint32_t count);

@@ -20,7 +20,7 @@ void AppendPart(char tag, std::string_view part, std::string& key) {
 Error ValidatePart(const char* field, std::string_view part) {
   if (part.size() <= kMaxPartBytes) return {};
   return InvalidArgument(absl::StrCat("namespace.", field), "too long",
-                         {{"given_bytes", part.size()}, {"limit_bytes", kMaxPartBytes}});
+                         {{"given", part.size()}, {"limit", kMaxPartBytes}, {"unit", "bytes"}});
 }
 
 }  // namespace

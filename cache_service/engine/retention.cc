@@ -31,7 +31,7 @@ Error ValidateRange(std::span<const RetentionRange> ranges, size_t index) {
   }
   if (range.duration.has_value() && *range.duration <= Duration::zero()) {
     return InvalidArgument(FieldName(index, "duration"), "not above zero",
-                           {{"given_ns", range.duration->count()}});
+                           {{"given", range.duration->count()}, {"unit", "ns"}});
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cache_service/base/clock.h"
+#include "cache_service/base/error.h"
 #include "cache_service/engine/namespace_key.h"
 #include "cache_service/engine/types.h"
 
@@ -80,6 +81,9 @@ struct PrefixSelector {
   std::span<const TokenId> tokens{};
   std::vector<DigestRange> digests{};
 };
+
+// EPOCH_MISMATCH, or INVALID_ARGUMENT where none is given.
+Error CheckEpoch(Epoch own, Epoch given);
 
 }  // namespace quire
 

@@ -14,8 +14,7 @@ absl::StatusOr<LeaseSlots::Grant> LeaseSlots::Take(uint64_t lease_number) {
   if (ended_before_grant_.erase(lease_number) > 0) return Grant{.slot = 0, .revoked = true};
   if (free_.empty()) {
     refused_.insert(lease_number);
-    return ToStatus(
-        MakeError(Reason::kLimitExceeded, "every lease word is in use", {{"limit", count_}}));
+    return ToStatus(LimitExceeded("leases", "every lease word is in use", count_ + 1, count_));
   }
   const uint64_t slot = free_.back();
   free_.pop_back();

@@ -24,7 +24,7 @@ absl::Status CheckGivenGroups(const std::vector<GroupSpec>& groups, bool needs_l
     for (const uint32_t layer : groups[i].layers) {
       if (layer >= kMaxLayers) {
         return ToStatus(InvalidArgument(field, "layer out of range",
-                                        {{"layer", layer}, {"limit", kMaxLayers - 1}}));
+                                        {{"given", layer}, {"limit", kMaxLayers - 1}}));
       }
       if (!seen.insert(layer).second) {
         return ToStatus(InvalidArgument(field, "layer in two groups", {{"layer", layer}}));

@@ -15,9 +15,9 @@ absl::Status CheckPin(const v1::PinPrefixRequest& request, const EngineOptions& 
   const auto duration = PositiveDuration(request.duration(), "duration");
   if (!duration.ok()) return duration.status();
   if (*duration <= options.max_pin) return absl::OkStatus();
-  return ToStatus(
-      InvalidArgument("duration", "longer than a pin may last",
-                      {{"given_ns", duration->count()}, {"limit_ns", options.max_pin.count()}}));
+  return ToStatus(InvalidArgument(
+      "duration", "longer than a pin may last",
+      {{"given", duration->count()}, {"limit", options.max_pin.count()}, {"unit", "ns"}}));
 }
 
 absl::StatusOr<std::optional<Duration>> DeadlineOf(const v1::DrainRequest& request) {
@@ -26,8 +26,8 @@ absl::StatusOr<std::optional<Duration>> DeadlineOf(const v1::DrainRequest& reque
   if (!status.ok()) return status;
   const Duration deadline = FromProto(request.deadline());
   if (deadline >= Duration::zero()) return deadline;
-  return ToStatus(
-      InvalidArgument("deadline", "negative", {{"given_ns", deadline.count()}, {"least_ns", 0}}));
+  return ToStatus(InvalidArgument("deadline", "negative",
+                                  {{"given", deadline.count()}, {"least", 0}, {"unit", "ns"}}));
 }
 
 absl::Status NothingResident() {

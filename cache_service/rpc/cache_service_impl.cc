@@ -133,9 +133,10 @@ absl::Status CacheServiceImpl::GetTables(const v1::GetBlockTableRequest& request
     ToProto(view.handle, view.groups, table->mutable_groups());
   }
   if (response->ByteSizeLong() <= max_message_bytes_) return absl::OkStatus();
-  return ToStatus(MakeError(Reason::kLimitExceeded,
-                            "the tables do not fit into one message; ask for fewer sequences",
-                            {{"bytes", response->ByteSizeLong()}, {"limit", max_message_bytes_}}));
+  Error error = LimitExceeded("sequences", "their tables do not fit into one message",
+                              response->ByteSizeLong(), max_message_bytes_);
+  error.details.emplace_back("unit", "bytes");
+  return ToStatus(error);
 }
 
 grpc::ServerUnaryReactor* CacheServiceImpl::PeekPrefix(grpc::CallbackServerContext* context,

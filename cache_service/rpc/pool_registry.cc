@@ -41,11 +41,7 @@ std::string PoolRegistry::WireLease(const Pool& pool, const LeaseId& lease) cons
 absl::StatusOr<LeasedPool> PoolRegistry::FindByLease(const std::string& wire_lease,
                                                      Epoch given) const {
   // Before anything else: after a restart nobody may have attached yet.
-  if (given != epoch()) {
-    return ToStatus(MakeError(Reason::kEpochMismatch,
-                              "the server has restarted since this lease was given",
-                              {{"epoch", epoch()}, {"given", given}}));
-  }
+  if (Error error = CheckEpoch(epoch(), given); !error.ok()) return ToStatus(error);
   size_t index = 0;
   const char* end = wire_lease.data() + wire_lease.size();
   const auto [rest, error] = std::from_chars(wire_lease.data(), end, index);

@@ -52,8 +52,8 @@ absl::StatusOr<Duration> PositiveDuration(const google::protobuf::Duration& dura
   if (absl::Status status = CheckDuration(duration, field); !status.ok()) return status;
   const Duration positive = FromProto(duration);
   if (positive > Duration::zero()) return positive;
-  return ToStatus(
-      InvalidArgument(field, "not positive", {{"given_ns", positive.count()}, {"least_ns", 1}}));
+  return ToStatus(InvalidArgument(field, "not positive",
+                                  {{"given", positive.count()}, {"least", 1}, {"unit", "ns"}}));
 }
 
 void ToProto(Duration duration, google::protobuf::Duration* out) {
@@ -64,8 +64,9 @@ void ToProto(Duration duration, google::protobuf::Duration* out) {
 absl::Status CheckName(std::string_view field, const std::string& name) {
   constexpr size_t kMostBytes = 255;
   if (!name.empty() && name.size() <= kMostBytes) return absl::OkStatus();
-  return ToStatus(InvalidArgument(field, name.empty() ? "required" : "too long",
-                                  {{"given_bytes", name.size()}, {"limit_bytes", kMostBytes}}));
+  return ToStatus(
+      InvalidArgument(field, name.empty() ? "required" : "too long",
+                      {{"given", name.size()}, {"limit", kMostBytes}, {"unit", "bytes"}}));
 }
 
 absl::StatusOr<NamespaceParts> FromProto(const v1::Namespace& proto, const Caller& caller) {
@@ -88,10 +89,8 @@ void ToProto(const NamespaceParts& parts, v1::Namespace* out) {
 absl::StatusOr<std::vector<RetentionRange>> FromProto(const RetentionRanges& ranges,
                                                       const std::string& field) {
   if (ranges.size() > kMostRetentionRanges) {
-    return ToStatus(MakeError(Reason::kLimitExceeded, absl::StrCat(field, ": too many ranges"),
-                              {{"field", field},
-                               {"given", static_cast<uint64_t>(ranges.size())},
-                               {"limit", static_cast<uint64_t>(kMostRetentionRanges)}}));
+    return ToStatus(LimitExceeded(field, "too many ranges", static_cast<uint64_t>(ranges.size()),
+                                  static_cast<uint64_t>(kMostRetentionRanges)));
   }
   std::vector<RetentionRange> converted;
   converted.reserve(static_cast<size_t>(ranges.size()));
@@ -123,7 +122,7 @@ absl::StatusOr<std::vector<DigestRange>> FromProto(const DigestRanges& ranges,
       return ToStatus(InvalidArgument(
           absl::StrCat(Entry(field, static_cast<int>(converted.size()) - 1), ".digest"),
           "not 32 bytes",
-          {{"given_bytes", range.digest().size()}, {"limit_bytes", out.digest.size()}}));
+          {{"given", range.digest().size()}, {"limit", out.digest.size()}, {"unit", "bytes"}}));
     }
     out.start = range.start();
     out.end = range.end();

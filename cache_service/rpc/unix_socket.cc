@@ -148,7 +148,7 @@ absl::Status UnixSocket::CheckPath(const std::string& path) {
     return ToStatus(InvalidArgument(
         "unix_socket",
         absl::StrCat("path of ", path.size(), " bytes, at most ", kMaxPathBytes, ": ", path),
-        {{"given_bytes", path.size()}, {"limit_bytes", kMaxPathBytes}}));
+        {{"given", path.size()}, {"limit", kMaxPathBytes}, {"unit", "bytes"}}));
   }
   // "unix:PATH" is a URI, of which '?' and '#' end the path.
   if (path.find_first_of("%?#") == std::string::npos) return absl::OkStatus();

@@ -22,7 +22,7 @@ inline absl::Status Parse(const grpc::ByteBuffer& bytes, google::protobuf::Messa
   grpc::ProtoBufferReader reader(&shared);
   if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) return absl::OkStatus();
   return ToStatus(InvalidArgument("request", "not a " + message->GetTypeName(),
-                                  {{"given_bytes", bytes.Length()}}));
+                                  {{"given", bytes.Length()}, {"unit", "bytes"}}));
 }
 
 template <typename Message>

@@ -45,7 +45,7 @@ TEST_F(BadInputTest, TruncatedSteps) {
     const grpc::Status status = CallWithBytes(channel, "CacheService/Step", whole.substr(0, size));
     EXPECT_THAT(status, kNoMessage) << size;
     EXPECT_EQ(NumberIn(status, "field"), "request");
-    EXPECT_EQ(NumberIn(status, "given_bytes"), std::to_string(size));
+    EXPECT_EQ(NumberIn(status, "given"), std::to_string(size));
   }
   ExpectUntouched();
 }

@@ -58,6 +58,19 @@ class OptionsTest(OptionsTestCase):
             with self.subTest(flag):
                 self.refused(BAD_OPTION, name, flag)
 
+    def test_a_number_out_of_range_is_a_number(self):
+        for flag, limit in (("--block_tokens=-1", (1 << 32) - 1),
+                            ("--block_tokens=4294967296", (1 << 32) - 1),
+                            ("--max_pins=4294967297", (1 << 32) - 1),
+                            ("--device_memory_bytes=18446744073709551616", (1 << 64) - 1),
+                            ("--device_memory_bytes=99999999TiB", (1 << 64) - 1)):
+            name, value = flag[2:].split("=")
+            with self.subTest(flag):
+                self.refused(BAD_OPTION, f"{name}: {value} is not from 0 to {limit}", flag)
+        for flag in ("--block_tokens=1e3", "--max_leases=0x10", "--device_memory_bytes=MiB"):
+            with self.subTest(flag):
+                self.refused(BAD_OPTION, "not a whole number", flag)
+
     def test_unknown_flags_and_words_are_refused(self):
         for flag in ("--no_such_flag=1", "--no_such_flag", "--nocheck_heath", "word",
                      "--check_config=maybe", "--block_tokens"):

@@ -8,8 +8,8 @@ namespace {
 
 // A name that must be given, of at most 255 bytes.
 Rows Name(const std::string& rpc, const std::string& field) {
-  return {{rpc, field, field + ": ''", kInvalid, "limit_bytes=255", field},
-          {rpc, field, field + ": " + TextOf(256), kInvalid, "limit_bytes=255", field}};
+  return {{rpc, field, field + ": ''", kInvalid, "limit=255", field},
+          {rpc, field, field + ": " + TextOf(256), kInvalid, "limit=255", field}};
 }
 
 BadField Pool(const std::string& rpc) {
@@ -29,7 +29,7 @@ Rows Durations(const std::string& rpc, const std::string& field) {
   return {row(" { seconds: 1 nanos: -1 }", "given=-1"),
           row(" { nanos: 1000000000 }", "limit=999999999"),
           row(" { seconds: 315576000001 }", "limit=315576000000"),
-          row(" { seconds: -3 }", "given_ns=-3000000000")};
+          row(" { seconds: -3 }", "given=-3000000000")};
 }
 
 Rows AttachRows() {
@@ -63,7 +63,7 @@ Rows AttachRows() {
       {rpc, "layout.block_tokens", "layout { block_tokens: 8 }", "LAYOUT_MISMATCH",
        "worker_layout=blocks of 8 tokens"},
       {rpc, "ranks", "ranks: 2", "LAYOUT_MISMATCH", "pool_layout=1 ranks"},
-      {rpc, "lease_duration", "lease_duration {}", kInvalid, "given_ns=0", "lease_duration"}};
+      {rpc, "lease_duration", "lease_duration {}", kInvalid, "given=0", "lease_duration"}};
   Append(rows, Name(rpc, "worker"));
   Append(rows, Name(rpc, "model_fingerprint"));
   Append(rows, Durations(rpc, "lease_duration"));
@@ -78,6 +78,7 @@ Rows LeaseRows() {
           {rpc, "lease_id", absl::StrCat("lease_id: '", lease, "'"), "LEASE_EXPIRED", ""});
     }
     rows.push_back({rpc, "epoch", "epoch: 1", "EPOCH_MISMATCH", "given=1"});
+    rows.push_back({rpc, "epoch", "epoch: 0", kInvalid, "", "epoch"});
   }
   const auto counter = [&](const char* rpc, const char* path, const char* change,
                            const char* number, const char* named) {
@@ -116,9 +117,9 @@ Rows AdminRows() {
       {"GetSequence", "handle", "handle: 99", "SEQUENCE_NOT_FOUND", "sequence=99"},
       {"EndWorker", "worker", "worker: 'x'", "WORKER_NOT_FOUND", "worker=x"},
       {"UnpinPrefix", "pin_id", "pin_id: 'x'", "PIN_NOT_FOUND", "pin_id=x"},
-      {"PinPrefix", "duration", "duration { seconds: 86401 }", kInvalid, "limit_ns=86400000000000",
+      {"PinPrefix", "duration", "duration { seconds: 86401 }", kInvalid, "limit=86400000000000",
        "duration"},
-      {"PinPrefix", "duration", "duration { seconds: 0 }", kInvalid, "least_ns=1", "duration"},
+      {"PinPrefix", "duration", "duration { seconds: 0 }", kInvalid, "least=1", "duration"},
       {"PinPrefix", "prefix.tokens", "prefix { " + Repeat("tokens: 1 ", 41) + "}", kInvalid,
        "limit=40", "prefix.tokens"}};
   for (const std::string rpc : {"GetPool", "ListWorkers", "ListSequences", "GetSequence",

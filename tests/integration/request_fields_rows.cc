@@ -16,7 +16,7 @@ Rows NamespaceRows(const Place& place) {
   Rows rows;
   for (const std::string part : {"adapter", "salt", "tenant", "weights_version"}) {
     rows.push_back(place.Row("namespace." + part,
-                             "namespace { " + part + ": " + TextOf(1025) + " }", "limit_bytes=1024",
+                             "namespace { " + part + ": " + TextOf(1025) + " }", "limit=1024",
                              place.own + "namespace." + part));
   }
   return rows;
@@ -31,7 +31,7 @@ Rows DigestRows(const Place& place) {
                     place.own + "digests[0].end"),
           place.Row("digests.end", "digests { start: 2 end: 9 " + digest + " }", "given=9",
                     place.own + "digests[0].end"),
-          place.Row("digests.digest", "digests { end: 1 digest: 'short' }", "limit_bytes=32",
+          place.Row("digests.digest", "digests { end: 1 digest: 'short' }", "limit=32",
                     place.whole + "digests[0].digest")};
 }
 
@@ -50,8 +50,8 @@ Rows RetentionRows(const Place& place) {
           row("end", "priority: 1 } retention { start: 9 priority: 1", "", "retention[0].end"),
           row("priority", "start: 1", "", whole + "priority"),
           row("priority", "priority: 101", "limit=100", "retention[0].priority"),
-          row("duration", "priority: 1 duration {}", "given_ns=0", "retention[0].duration"),
-          row("duration", "priority: 1 duration { seconds: -1 }", "given_ns=-1000000000",
+          row("duration", "priority: 1 duration {}", "given=0", "retention[0].duration"),
+          row("duration", "priority: 1 duration { seconds: -1 }", "given=-1000000000",
               "retention[0].duration"),
           row("duration", "priority: 1 duration { seconds: 1 nanos: -1 }", "given=-1",
               whole + "duration"),

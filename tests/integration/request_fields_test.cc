@@ -147,6 +147,11 @@ TEST_F(RequestFieldsTest, BadValuesAreRefusedByNameAndChangeNothing) {
     if (row.reason == "INVALID_ARGUMENT") {
       EXPECT_EQ(field == refusal.numbers.end() ? "" : field->second, row.field);
     }
+    // What exceeds a limit is named with what was given.
+    if (refusal.numbers.contains("limit")) {
+      EXPECT_TRUE(refusal.numbers.contains("field"));
+      EXPECT_TRUE(refusal.numbers.contains("given"));
+    }
     const size_t equals = row.number.find('=');
     if (equals != std::string::npos) {
       const auto number = refusal.numbers.find(row.number.substr(0, equals));

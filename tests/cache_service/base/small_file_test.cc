@@ -30,7 +30,7 @@ TEST_F(SmallFileTest, IsReadWholeUpToTheLimit) {
   }
   const auto larger = ReadSmallFile("f", FileOf(kMostSmallFileBytes + 1));
   ASSERT_THAT(larger, IsInvalid("f"));
-  EXPECT_EQ(FromStatus(larger.status()).Detail("limit_bytes"), "1048576");
+  EXPECT_EQ(FromStatus(larger.status()).Detail("limit"), "1048576");
 }
 
 TEST_F(SmallFileTest, WhatNeverEndsOrCannotBeReadIsRefused) {

@@ -46,7 +46,7 @@ TEST(NamespaceKeyTest, LimitsEachPart) {
   EXPECT_EQ(ValidateNamespace({.tenant = most + "n"}).Detail("field"), "namespace.tenant");
   const Error error = ValidateNamespace({.weights_version = most + "n"});
   EXPECT_EQ(error.Detail("field"), "namespace.weights_version");
-  EXPECT_EQ(error.Detail("limit_bytes"), "1024");
+  EXPECT_EQ(error.Detail("limit"), "1024");
   EXPECT_EQ(error.reason, Reason::kInvalidArgument);
 }
 

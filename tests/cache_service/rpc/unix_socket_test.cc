@@ -138,7 +138,7 @@ TEST(UnixSocketTest, PathLongerThanTheKernelTakesIsRefusedWithTheNumbers) {
   EXPECT_THAT(UnixSocket::Claim(longest), IsOk());
   const auto longer = UnixSocket::Claim(longest + "s");
   ASSERT_THAT(longer, IsInvalid("unix_socket"));
-  EXPECT_EQ(FromStatus(longer.status()).Detail("given_bytes"), "108");
+  EXPECT_EQ(FromStatus(longer.status()).Detail("given"), "108");
 }
 
 TEST(UnixSocketTest, PathThatMeansAnotherAddressIsRefused) {
