@@ -42,7 +42,7 @@ void FillUnavailable(const UnavailableView& view, v1::UnavailableBlocks* out) {
   out->set_incarnation(view.incarnation);
   out->set_fenced(view.fenced);
   out->set_quarantined(view.quarantined);
-  ToProto(view.quarantined_for, out->mutable_quarantined_for());
+  if (view.quarantined > 0) ToProto(view.quarantined_for, out->mutable_quarantined_for());
   out->set_claimed(view.claimed);
   out->set_held(view.held);
 }

@@ -15,7 +15,7 @@ using Reactor = AdminServiceImpl::Reactor;
 Reactor* AdminServiceImpl::ListPools(Context* context, const v1::ListPoolsRequest* request,
                                      v1::ListPoolsResponse* response) {
   return calls_.Run(context, RpcMethod::kListPools, [&](const Caller&) -> absl::Status {
-    auto pager = Pager::Make(request->page_size(), request->page_token());
+    auto pager = Pager::Make(request->page_size(), request->page_token(), {"pools"});
     if (!pager.ok()) return pager.status();
     for (const auto& pool : pools_.pools()) {
       if (pager->Takes(pool->name())) FillPool(*pool, response->add_pools());
@@ -40,7 +40,8 @@ Reactor* AdminServiceImpl::ListWorkers(Context* context, const v1::ListWorkersRe
   return calls_.Run(context, RpcMethod::kListWorkers, [&](const Caller&) -> absl::Status {
     const auto pool = pools_.Find(request->pool());
     if (!pool.ok()) return pool.status();
-    auto pager = Pager::Make(request->page_size(), request->page_token());
+    auto pager =
+        Pager::Make(request->page_size(), request->page_token(), {"workers", (*pool)->name()});
     if (!pager.ok()) return pager.status();
     CacheEngine* engine = (*pool)->engine();
     if (engine == nullptr) return absl::OkStatus();
@@ -56,12 +57,14 @@ Reactor* AdminServiceImpl::ListWorkers(Context* context, const v1::ListWorkersRe
 Reactor* AdminServiceImpl::ListSequences(Context* context, const v1::ListSequencesRequest* request,
                                          v1::ListSequencesResponse* response) {
   return calls_.Run(context, RpcMethod::kListSequences, [&](const Caller&) -> absl::Status {
-    const auto engine = EngineOf(request->pool());
-    if (!engine.ok()) return engine.status();
-    auto pager = Pager::Make(request->page_size(), request->page_token());
+    const auto pool = pools_.Find(request->pool());
+    if (!pool.ok()) return pool.status();
+    auto pager = Pager::Make(request->page_size(), request->page_token(),
+                             {"sequences", (*pool)->name(), request->worker()});
     if (!pager.ok()) return pager.status();
-    if (*engine == nullptr) return absl::OkStatus();
-    for (const SequenceView& view : (*engine)->ListSequences(request->worker())) {
+    CacheEngine* engine = (*pool)->engine();
+    if (engine == nullptr) return absl::OkStatus();
+    for (const SequenceView& view : engine->ListSequences(request->worker())) {
       if (!pager->Takes(SequenceKey(view.worker, view.handle))) continue;
       FillSequence(view, response->add_sequences());
     }
@@ -87,12 +90,14 @@ Reactor* AdminServiceImpl::GetSequence(Context* context, const v1::GetSequenceRe
 Reactor* AdminServiceImpl::ListPins(Context* context, const v1::ListPinsRequest* request,
                                     v1::ListPinsResponse* response) {
   return calls_.Run(context, RpcMethod::kListPins, [&](const Caller&) -> absl::Status {
-    const auto engine = EngineOf(request->pool());
-    if (!engine.ok()) return engine.status();
-    auto pager = Pager::Make(request->page_size(), request->page_token());
+    const auto pool = pools_.Find(request->pool());
+    if (!pool.ok()) return pool.status();
+    auto pager =
+        Pager::Make(request->page_size(), request->page_token(), {"pins", (*pool)->name()});
     if (!pager.ok()) return pager.status();
-    if (*engine == nullptr) return absl::OkStatus();
-    std::vector<PinView> pins = (*engine)->ListPins();
+    CacheEngine* engine = (*pool)->engine();
+    if (engine == nullptr) return absl::OkStatus();
+    std::vector<PinView> pins = engine->ListPins();
     std::ranges::sort(pins, {}, &PinView::pin_id);
     for (const PinView& pin : pins) {
       if (pager->Takes(pin.pin_id)) FillPin(pin, response->add_pins());

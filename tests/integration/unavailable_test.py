@@ -120,6 +120,7 @@ class UnavailableTest(ServerTestCase):
         self.assertEqual((rows["fencer", 1].held, rows["fencer", 1].fenced), (0, 2))
         self.assertEqual(rows["dead", 1].quarantined, 2)
         self.assertGreater(rows["dead", 1].quarantined_for.ToNanoseconds(), 0)
+        self.assertFalse(rows["fencer", 1].HasField("quarantined_for"))
         counts = pool.blocks
         self.assertEqual((counts.free, counts.filling, counts.fenced, counts.quarantined),
                          (13, 3, 2, 2))

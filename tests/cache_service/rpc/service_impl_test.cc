@@ -219,6 +219,38 @@ TEST_F(ServiceImplTest, ListsHavePages) {
   EXPECT_EQ(handles, (std::vector<uint64_t>{1, 2, 3, 4, 5}));
 }
 
+TEST_F(ServiceImplTest, APageTokenIsOfItsRequestAlone) {
+  Attach();
+  auto* batch = NewStep(1);
+  for (uint64_t handle = 1; handle <= 2; ++handle) {
+    auto* begin = batch->add_operations()->mutable_begin();
+    begin->set_sequence(handle);
+    begin->add_tokens(1);
+  }
+  ASSERT_THAT(SendStep(), CallIsOk());
+  v1::ListSequencesRequest request;
+  v1::ListSequencesResponse page;
+  request.set_page_size(1);
+  ASSERT_THAT(Call(admin_, &AdminServiceImpl::ListSequences, request, &page), CallIsOk());
+  request.set_page_token(page.next_page_token());
+  ASSERT_FALSE(request.page_token().empty());
+  // The only pool's name says no more than none.
+  request.set_pool("p");
+  EXPECT_THAT(Call(admin_, &AdminServiceImpl::ListSequences, request, &page), CallIsOk());
+  request.set_worker("w");
+  EXPECT_THAT(Call(admin_, &AdminServiceImpl::ListSequences, request, &page),
+              IsRefused(grpc::INVALID_ARGUMENT, "INVALID_ARGUMENT"));
+  const auto expect_refused = [&](auto method, auto other, auto response) {
+    other.set_page_token(request.page_token());
+    EXPECT_THAT(Call(admin_, method, other, &response),
+                IsRefused(grpc::INVALID_ARGUMENT, "INVALID_ARGUMENT"));
+  };
+  using Admin = AdminServiceImpl;
+  expect_refused(&Admin::ListPools, v1::ListPoolsRequest(), v1::ListPoolsResponse());
+  expect_refused(&Admin::ListWorkers, v1::ListWorkersRequest(), v1::ListWorkersResponse());
+  expect_refused(&Admin::ListPins, v1::ListPinsRequest(), v1::ListPinsResponse());
+}
+
 TEST_F(ServiceImplTest, EndWorkerEndsItsLease) {
   Attach();
   BeginAndCommit();
