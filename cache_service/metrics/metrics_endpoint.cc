@@ -15,8 +15,8 @@ namespace {
 // Many threads and short patience, so that connections which send nothing keep no scrape waiting:
 // each takes a thread until its patience ends. A scraper sends its request with its first packet.
 std::vector<std::string> ExposerOptions(const std::string& address) {
-  return {"listening_ports",    address, "num_threads",    "64",
-          "request_timeout_ms", "500",   "listen_backlog", "1024"};
+  return {"listening_ports",    address, "num_threads",    "256",
+          "request_timeout_ms", "250",   "listen_backlog", "1024"};
 }
 
 // Of the many spellings of an address the HTTP library takes few.

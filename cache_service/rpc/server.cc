@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
 #include "cache_service/base/tcp_address.h"
+#include "cache_service/memory/folder_locks.h"
 #include "cache_service/metrics/collector.h"
 #include "cache_service/rpc/listeners.h"
 #include "cache_service/rpc/status_convert.h"
@@ -20,6 +21,9 @@ namespace {
 
 // Health watchers never end by themselves; everything else does within this.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
+
+// For another server to take its space: a second for each few GiB.
+constexpr auto kFolderPatience = std::chrono::seconds(60);
 
 // The socket is claimed and TLS is read by now, so that the TCP address is the likely cause.
 absl::Status CannotBind(const ServerOptions& options) {
@@ -89,8 +93,10 @@ absl::Status Server::CreatePools(const StopFunction& stopped) {
     if (!socket.ok()) return socket.status();
     socket_ = *std::move(socket);
   }
-  // All together, before the first takes its space.
-  if (absl::Status status = MakeRoom(MemoriesOf(options_.pools)); !status.ok()) return status;
+  // All together, before the first takes its space, and until the last has.
+  const std::vector<ShmOptions> memories = MemoriesOf(options_.pools);
+  const FolderLocks locks(memories, kFolderPatience, stopped);
+  if (absl::Status status = MakeRoom(memories); !status.ok()) return status;
   std::vector<std::unique_ptr<Pool>> pools;
   for (const PoolSetup& setup : options_.pools) {
     auto pool = CreatePool(setup, clock_, stopped);

@@ -262,7 +262,7 @@ class MetricsTest(ServerTestCase):
     def test_connections_that_send_nothing_keep_no_scrape_waiting(self):
         server = self.start()
         port = server.port("metrics")
-        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         for half in idle[::2]:
             half.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
         url = f"http://127.0.0.1:{port}/metrics"
