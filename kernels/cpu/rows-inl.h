@@ -31,12 +31,12 @@ namespace HWY_NAMESPACE {
 template <typename A, int kRows>
 HWY_INLINE void DotRows(const KvTile& tile, const QueryRows& q, int64_t rows, float* scores) {
   constexpr int kTokens = kAccumulators / kRows;
-  for (int t = 0; t < tile.tokens; t += kTokens) {
+  for (int64_t t = 0; t < tile.tokens; t += kTokens) {
     for (int64_t r = 0; r < rows; r += kRows) {
       VF sums[kAccumulators];
       QUIRE_UNROLL for (int i = 0; i < kAccumulators; ++i) sums[i] = hn::Zero(F32());
       // Four keys at a time keep the lines of a block nearly in order, which prefetchers need.
-      QUIRE_UNROLL for (int i = 0; i < kTokens; i += 4) {
+      QUIRE_UNROLL for (int64_t i = 0; i < kTokens; i += 4) {
         if (r == 0) tile.ahead->Advance(4 * tile.row_bytes);
         A::template AddDots<kRows>(q, static_cast<size_t>(r), tile.k + t + i, sums + i * kRows);
       }
@@ -118,9 +118,11 @@ HWY_INLINE void SumColumns(const WeightedSum& w, size_t at) {
   if constexpr (kVectors > A::kTokens) SumColumns<A, kRows, kVectors / 2>(w, at);
 }
 
-// Whole requests for memory, and so whole groups of A::kTokens rows.
-HWY_INLINE int SumStep(int64_t row_bytes) {
-  return std::max(1, static_cast<int>(kSumBytes / row_bytes / kAheadTokens)) * kAheadTokens;
+// Whole requests for memory, and so whole quads. More rows compute longer on what is read, and then
+// loading and storing sums less often gains more than reading in order.
+HWY_INLINE int SumStep(int64_t row_bytes, bool many_rows) {
+  const int64_t bytes = many_rows ? 2 * kSumBytes : kSumBytes;
+  return std::max(1, static_cast<int>(bytes / row_bytes / kAheadTokens)) * kAheadTokens;
 }
 
 template <typename A, int kRows>
@@ -132,7 +134,7 @@ HWY_INLINE void SumRows(const KvTile& tile, const float* weights, int64_t rows, 
   const int64_t passes =
       (rows + kRows - 1) / kRows * ((static_cast<int64_t>(head_dim) + columns - 1) / columns);
   const int64_t ahead = kAheadTokens * tile.row_bytes / passes;
-  const int step = SumStep(tile.row_bytes);
+  const int step = SumStep(tile.row_bytes, rows > kRows);
   for (int t = 0; t < tile.tokens; t += step) {
     const int end = std::min(t + step, tile.tokens);
     for (int64_t r = 0; r < rows; r += kRows) {

@@ -39,8 +39,9 @@ std::vector<Shape> DecodeShapes() {
     for (const int32_t head_dim : {64, 128, 256}) {
       for (const int32_t n : {16, 64}) {
         for (const int threads : {1, 2}) {
-          for (const int32_t group : {1, 4, 8})
+          for (const int32_t group : {1, 4, 8}) {
             shapes.push_back({dtype, group, n, threads, head_dim});
+          }
         }
       }
     }
