@@ -62,7 +62,7 @@ void EngineCore::Advance(const AdvanceOp& op) {
     return;
   }
   const std::span<Sequence* const> sequences = FindAdvancing(op);
-  const bool plain = !has_windows_ && !journal_.active();
+  const bool plain = !groups_.has_windows && !journal_.active();
   const InPlace in_place{step_, block_shift_, options_.max_sequence_tokens};
   // Copies, because what is written below could be theirs for all that the compiler knows.
   const AdvanceOp columns = op;

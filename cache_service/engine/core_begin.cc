@@ -110,7 +110,7 @@ bool EngineCore::ShortenHit(const BeginOp& op, uint64_t deficit, bool promised, 
   }
   hit.source = kNoNode;
   hit.partial_tokens = 0;
-  if (has_windows_) FitWindows(hit, worker_->slot);
+  if (groups_.has_windows) FitWindows(hit, worker_->slot);
   return true;
 }
 

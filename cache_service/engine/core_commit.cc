@@ -43,7 +43,7 @@ void EngineCore::CommitTo(Sequence& sequence, uint32_t committed) {
                           sequence.tokens.begin() + (base - sequence.token_base));
     sequence.token_base = base;
   }
-  if (has_windows_) LeaveWindows(sequence);
+  if (groups_.has_windows) LeaveWindows(sequence);
 }
 
 // The common block: content that goes on from a leaf of a plain pool. What SealNext does then, for
@@ -92,10 +92,10 @@ void EngineCore::SealNext(Sequence& sequence) {
   ++sequence.sealed;
   if (!new_node) return;
   const NodeId parent = tree_.Get(node).parent;
-  if (has_windows_ || tree_.Get(parent).Has(kVariantsFlag)) GuardVariants(parent);
-  if (!has_windows_) return;
-  LeafChanged(parent);
-  LeafChanged(node);
+  if (groups_.has_windows || tree_.Get(parent).Has(kVariantsFlag)) GuardVariants(parent);
+  if (!groups_.has_windows) return;
+  windows_.LeafChanged(parent);
+  windows_.LeafChanged(node);
 }
 
 // The worker's blocks become the node's, or a variant beside those of another worker.
@@ -114,7 +114,7 @@ void EngineCore::AddSealed(Sequence& sequence, NodeId node, bool new_node) {
     if (new_node) tree_.SetBlock(node, group, block);
     if (!new_node) variant.blocks[group] = block;
     ApplyRetention(sequence, block, sequence.sealed);
-    if (new_node) BlockPlaced(node, group);
+    if (new_node) windows_.BlockPlaced(node, group);
     pool_.Settle(block);
     Log(block, LogKind::kSealed);
     ++counters_.blocks_sealed;
@@ -146,8 +146,8 @@ void EngineCore::MergeInto(Sequence& sequence, NodeId node) {
     record.Set(kVariantFlag, !in_node);
     if (in_node) {
       tree_.SetBlock(node, group, own);
-      LeafChanged(node);
-      BlockPlaced(node, group);
+      windows_.LeafChanged(node);
+      windows_.BlockPlaced(node, group);
     } else {
       const NodeVariant* before = tree_.VariantOf(node, sequence.worker);
       // Who gives a lost block back did not seal the content first.
@@ -178,8 +178,7 @@ void EngineCore::LeaveWindows(Sequence& sequence) {
     if (!IsWindow(group)) continue;
     std::vector<BlockId>& table = sequence.tables[group];
     const uint32_t first =
-        std::min(FirstNeededBlock(options_.groups[group].window_tokens, computed,
-                                  options_.block_tokens, options_.window_slack_tokens),
+        std::min(groups_.FirstNeeded(group, computed, options_.window_slack_tokens),
                  static_cast<uint32_t>(table.size()));
     for (uint32_t i = sequence.window_start[group]; i < first; ++i) {
       const BlockId block = table[i];

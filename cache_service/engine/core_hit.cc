@@ -46,7 +46,7 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
   };
   hit.path.resize(length / block_tokens);
   hit.blocks.resize(length / block_tokens);
-  hit.plain = groups() == 1 && !has_windows_;
+  hit.plain = groups() == 1 && !groups_.has_windows;
   NodeId node = root;
   uint32_t matched = 0;
   size_t found = 0;
@@ -78,7 +78,7 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
   }
   hit.path.resize(found);
   hit.blocks.resize(found);
-  if (has_windows_) {
+  if (groups_.has_windows) {
     CutToWindows(root, content, worker, recompute_tail > 0 ? length : length - 1, hit);
     const uint32_t longest = hit.Tokens(block_tokens);
     if (recompute_tail == 0) return hit;
@@ -139,8 +139,7 @@ bool EngineCore::WindowsResident(const Hit& hit, WorkerSlot worker, uint32_t& mi
   const uint32_t length = hit.Tokens(options_.block_tokens);
   for (uint32_t group = 0; group < groups(); ++group) {
     if (!IsWindow(group)) continue;
-    const uint32_t first =
-        FirstNeededBlock(options_.groups[group].window_tokens, length, options_.block_tokens);
+    const uint32_t first = groups_.FirstNeeded(group, length);
     for (uint32_t i = hit.whole_blocks; i-- > first;) {
       if (VisibleBlock(hit.path[i], group, worker) != kNoBlock) continue;
       missing_block = i;

@@ -86,7 +86,7 @@ void EngineCore::DropPending(WorkerState& worker, std::vector<BlockId>& written)
     }
     TakeOut(entry->block);
     tree_.SetBlock(node, group, kNoBlock);
-    if (HasNoneOfItsOwn(node)) RemoveNode(node);
+    if (!tree_.HasOwnBlocks(node)) RemoveNode(node);
   }
   for (const BlockId block : worker.unreported_releases) written.push_back(block);
 }

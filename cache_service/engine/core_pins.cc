@@ -75,7 +75,7 @@ absl::StatusOr<PinResult> EngineCore::PinPrefix(const PrefixSelector& prefix,
     }
   }
   hit.whole_blocks = static_cast<uint32_t>(hit.path.size());
-  if (has_windows_) FitWindows(hit, kNoWorker);
+  if (groups_.has_windows) FitWindows(hit, kNoWorker);
   if (hit.whole_blocks == 0) {
     return ToStatus(InvalidArgument("tokens", "no whole block of this prefix is cached"));
   }

@@ -59,8 +59,8 @@ void EngineCore::PublishVariant(NodeId node, BlockId block, WorkerSlot worker) {
   record.Set(kPendingFlag | kVariantFlag, false);
   if (existing == kNoBlock) {
     tree_.SetBlock(node, group, block);
-    if (has_windows_) ClosedChanged(node);
-    BlockPlaced(node, group);
+    if (groups_.has_windows) windows_.ClosedChanged(node);
+    windows_.BlockPlaced(node, group);
     pool_.Settle(block);
     WantChecksum(block);
     return;

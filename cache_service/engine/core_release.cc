@@ -84,7 +84,7 @@ Error EngineCore::Finish(const FinishOp& op) {
 // taken out.
 NodeId EngineCore::LastPathNode(const Sequence& sequence) const {
   if (sequence.publishes) return sequence.node;
-  const std::vector<BlockId>& table = sequence.tables[full_group_];
+  const std::vector<BlockId>& table = sequence.tables[groups_.full];
   for (uint32_t i = sequence.committed / options_.block_tokens; i-- > 0;) {
     if (table[i] == kNoBlock) return kNoNode;
     if (const NodeId node = pool_.Get(table[i]).node; node != kNoNode) return node;

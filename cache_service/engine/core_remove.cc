@@ -23,7 +23,7 @@ void EngineCore::EvictBlock(BlockId block) {
   tree_.SetBlock(record.node, record.group, kNoBlock);
   if (StoodFor(record.node, record.group)) {
     RemoveNode(record.node);
-  } else if (HasNoneOfItsOwn(record.node)) {
+  } else if (!tree_.HasOwnBlocks(record.node)) {
     // Nobody will publish it, but what hangs below it.
     tree_.SetOwner(record.node, kNoWorker, tree_.Get(record.node).sealer);
   }
@@ -34,20 +34,13 @@ void EngineCore::EvictBlock(BlockId block) {
 // needs nothing before it.
 bool EngineCore::StoodFor(NodeId node, uint32_t group) const {
   if (!IsWindow(group)) return true;
-  if (!only_windows_ || !tree_.Get(node).leaf()) return false;
-  if (HasNoneOfItsOwn(node)) return true;
+  if (!groups_.only_windows || !tree_.Get(node).leaf()) return false;
+  if (!tree_.HasOwnBlocks(node)) return true;
   if (options_.groups[group].window_tokens == 1) return false;
   for (uint32_t other = 0; other < groups(); ++other) {
     const BlockId block = tree_.BlockOf(node, other);
     if (block == kNoBlock) continue;
     if (pool_.Get(block).table_refs > 0 || pool_.Get(block).holds > 0) return false;
-  }
-  return true;
-}
-
-bool EngineCore::HasNoneOfItsOwn(NodeId node) const {
-  for (uint32_t group = 0; group < groups(); ++group) {
-    if (tree_.BlockOf(node, group) != kNoBlock) return false;
   }
   return true;
 }
@@ -73,10 +66,10 @@ void EngineCore::RemoveNode(NodeId node) {
   // Below it may be what only sequences keep.
   if (standing_.contains(node) || !tree_.Get(node).leaf()) {
     tree_.SetOwner(node, kNoWorker, 0);
-    LeafChanged(node);
+    windows_.LeafChanged(node);
     return;
   }
-  ForgetLeaf(node);
+  windows_.ForgetLeaf(node);
   tree_.Remove(node);
   RemoveGhosts(parent);
 }
@@ -94,10 +87,10 @@ void EngineCore::LeaveDead(BlockId block) {
 
 // Variants that only gave a node its lost window blocks back cannot stand for the content alone.
 void EngineCore::DropPartialVariants(NodeId node) {
-  if (only_windows_ || !tree_.Get(node).Has(kVariantsFlag)) return;
+  if (groups_.only_windows || !tree_.Get(node).Has(kVariantsFlag)) return;
   const std::vector<NodeVariant> variants = tree_.Variants(node);
   for (const NodeVariant& variant : variants) {
-    if (variant.blocks[full_group_] != kNoBlock) continue;
+    if (variant.blocks[groups_.full] != kNoBlock) continue;
     for (const BlockId block : variant.blocks) {
       if (block != kNoBlock) LeaveDead(block);
     }
@@ -109,9 +102,9 @@ void EngineCore::DropPartialVariants(NodeId node) {
 void EngineCore::RemoveGhosts(NodeId node) {
   while (node != kNoNode && tree_.Get(node).Has(kUsedNodeFlag) && !tree_.IsRoot(node)) {
     if (!tree_.Get(node).leaf()) return;
-    if (HasBlocks(node) || standing_.contains(node)) break;
+    if (tree_.HasBlocks(node) || standing_.contains(node)) break;
     const NodeId parent = tree_.Get(node).parent;
-    ForgetLeaf(node);
+    windows_.ForgetLeaf(node);
     tree_.Remove(node);
     node = parent;
   }
@@ -122,9 +115,9 @@ void EngineCore::RemoveGhosts(NodeId node) {
     const BlockId block = tree_.BlockOf(node, group);
     if (block != kNoBlock) pool_.Unpark(block);
   }
-  if (has_windows_) {
-    LeafChanged(node);
-    for (uint32_t group = 0; group < groups(); ++group) BlockPlaced(node, group);
+  if (groups_.has_windows) {
+    windows_.LeafChanged(node);
+    for (uint32_t group = 0; group < groups(); ++group) windows_.BlockPlaced(node, group);
   }
 }
 
@@ -163,7 +156,7 @@ uint64_t EngineCore::RemoveSubtree(NodeId top, EvictionReason reason) {
   }
   TaintSequences(removed);
   for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) {
-    ForgetLeaf(order[i]);
+    windows_.ForgetLeaf(order[i]);
     tree_.Remove(order[i]);
   }
   if (parent != kNoNode) RemoveGhosts(parent);

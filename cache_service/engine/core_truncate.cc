@@ -22,8 +22,7 @@ uint64_t EngineCore::TakenBack(const Sequence& sequence, uint32_t length) const 
   uint64_t given = 0;
   for (uint32_t group = 0; group < groups(); ++group) {
     const std::vector<BlockId>& table = sequence.tables[group];
-    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
-                                            options_.block_tokens, options_.window_slack_tokens);
+    const uint32_t first = groups_.FirstNeeded(group, length, options_.window_slack_tokens);
     for (uint32_t i = std::min(BlocksFor(length), sequence.window_start[group]); i-- > first;) {
       const BlockId block = LeftAt(sequence, group, i);
       if (block == kNoBlock) break;
@@ -43,8 +42,7 @@ Error EngineCore::CheckWindow(const Sequence& sequence, uint32_t length) {
   const auto missing_before = [&](uint32_t tokens, uint32_t& missing) {
     for (uint32_t group = 0; group < groups(); ++group) {
       if (!IsWindow(group)) continue;
-      const uint32_t first =
-          FirstNeededBlock(options_.groups[group].window_tokens, tokens, options_.block_tokens);
+      const uint32_t first = groups_.FirstNeeded(group, tokens);
       for (uint32_t i = std::min(BlocksFor(tokens), sequence.window_start[group]); i-- > first;) {
         if (LeftAt(sequence, group, i) == kNoBlock) {
           missing = i;
@@ -75,10 +73,8 @@ Error EngineCore::CheckTaken(const Sequence& sequence, uint32_t length) {
 void EngineCore::ReattachWindow(Sequence& sequence, uint32_t length) {
   for (uint32_t group = 0; group < groups(); ++group) {
     if (!IsWindow(group)) continue;
-    const uint32_t first = FirstNeededBlock(options_.groups[group].window_tokens, length,
-                                            options_.block_tokens, options_.window_slack_tokens);
-    const uint32_t hard_first =
-        FirstNeededBlock(options_.groups[group].window_tokens, length, options_.block_tokens);
+    const uint32_t first = groups_.FirstNeeded(group, length, options_.window_slack_tokens);
+    const uint32_t hard_first = groups_.FirstNeeded(group, length);
     const uint32_t end = std::min(BlocksFor(length), sequence.window_start[group]);
     // Without a path in the tree nothing comes back; CheckWindow has seen that nothing must.
     NodeId node = sequence.publishes ? sequence.node : kNoNode;
@@ -108,11 +104,11 @@ Error EngineCore::Truncate(const TruncateOp& op) {
     return InvalidArgument("length", "beyond the length of the sequence",
                            {{"limit", sequence->length}, {"given", op.length}});
   }
-  if (has_windows_) {
+  if (groups_.has_windows) {
     if (Error lost = CheckWindow(*sequence, op.length); !lost.ok()) return lost;
   }
   Touch(*sequence);
-  if (has_windows_) ReattachWindow(*sequence, op.length);
+  if (groups_.has_windows) ReattachWindow(*sequence, op.length);
   Shorten(*sequence, op.length);
   if (sequence->claim) UpdateClaim(sequence->claim, 0);
   return {};

@@ -26,13 +26,13 @@ void EngineCore::SwapVariantIn(NodeId node, WorkerSlot worker) {
     pool_.Mut(incoming.blocks[group]).Set(kVariantFlag, false);
     const bool blocked = !IsWindow(group) && tree_.Get(node).blockers > 0;
     pool_.Mut(incoming.blocks[group]).Set(kBlockedFlag, blocked);
-    BlockPlaced(node, group);
+    windows_.BlockPlaced(node, group);
     pool_.Settle(incoming.blocks[group]);
   }
   tree_.SetOwner(node, worker, incoming.sealer);
   if (other != kNoWorker) SetVariant(node, std::move(outgoing));
   GuardVariants(node);
-  if (has_windows_) LeafChanged(node);
+  if (groups_.has_windows) windows_.LeafChanged(node);
 }
 
 void EngineCore::SetVariant(NodeId node, NodeVariant variant) {
@@ -59,7 +59,7 @@ void EngineCore::ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group) {
 
 void EngineCore::GuardVariants(NodeId node) {
   if (tree_.IsRoot(node)) return;
-  if (has_windows_) ClosedChanged(node);
+  if (groups_.has_windows) windows_.ClosedChanged(node);
   const bool guard = tree_.Get(node).Has(kVariantsFlag) && !tree_.Get(node).leaf();
   for (uint32_t group = 0; group < groups(); ++group) {
     const BlockId block = tree_.BlockOf(node, group);

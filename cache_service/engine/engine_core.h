@@ -3,7 +3,7 @@
 // Not thread-safe; CacheEngine locks. Every entry point first calls ApplyDue. The members are
 // spread over one source file per operation or question: core_step, core_complete, core_sequences,
 // core_hit, core_begin, core_begin_tables, core_advance, core_grow, core_room, core_evict,
-// core_claims, core_commit, core_publish, core_variants, core_windows, core_fork, core_truncate,
+// core_claims, core_commit, core_publish, core_variants, core_uses, core_fork, core_truncate,
 // core_release, core_lease, core_lease_end, core_due, core_remove, core_pins, core_views,
 // core_content.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_ENGINE_CORE_H_
@@ -32,9 +32,11 @@
 #include "cache_service/engine/engine_options.h"
 #include "cache_service/engine/engine_stats.h"
 #include "cache_service/engine/journal.h"
+#include "cache_service/engine/pool_groups.h"
 #include "cache_service/engine/prefix_tree.h"
 #include "cache_service/engine/sequence.h"
 #include "cache_service/engine/step.h"
+#include "cache_service/engine/window_protection.h"
 #include "cache_service/engine/worker_calls.h"
 #include "cache_service/engine/worker_state.h"
 
@@ -274,31 +276,12 @@ class EngineCore : private BlockingListener {
   // The worker's variant less one block.
   void ShrinkVariant(NodeId node, WorkerSlot worker, uint32_t group);
 
-  // --- core_windows.cc ---
-  // Brings the protection of window blocks behind `node` up to date with whether it is a leaf and
-  // held.
-  void LeafChanged(NodeId node);
-  void ForgetLeaf(NodeId node);
-  void SetLeafState(NodeId node, uint8_t state);
-  void Protect(NodeId node, int leaves, int staying);
-  // It stays when all that may be evicted below it is gone.
-  bool StaysAsLeaf(NodeId node) const;
-  bool Closed(NodeId node) const;
-  bool Firm(NodeId node) const;
-  bool HasBlockWith(NodeId node, uint16_t flag) const;
-  void ClosedChanged(NodeId node);
-  void SetFirm(NodeId node, bool firm);
-  void AddFirmChildren(NodeId node, uint32_t delta);
-  bool HasBlocks(NodeId node) const;
-  bool IsLeaf(NodeId node) const;
+  // --- core_uses.cc ---
   // The sequence's path ends at `node` from now on.
   void StandOn(Sequence& sequence, NodeId node);
   // Its path is gone.
   void LeavePath(Sequence& sequence);
   void CountStanding(NodeId node, uint32_t delta);
-  // A block was put into the tree as the one of its node and group.
-  void BlockPlaced(NodeId node, uint32_t group);
-
   void OnBlockingChanged(const Block& block, bool blocking) override;
   void OnClosedChanged(const Block& block) override;
   // Uses of a block, with what follows for leaves.
@@ -345,7 +328,6 @@ class EngineCore : private BlockingListener {
   void TakeOut(BlockId block);
   void EvictBlock(BlockId block);
   bool StoodFor(NodeId node, uint32_t group) const;
-  bool HasNoneOfItsOwn(NodeId node) const;
   // Removes a childless node of which a block that every hit needs is gone.
   void RemoveNode(NodeId node);
   void LeaveDead(BlockId block);
@@ -373,9 +355,9 @@ class EngineCore : private BlockingListener {
 
   SequenceView ViewOf(const Sequence& sequence, bool tables) const;
 
-  uint32_t groups() const { return static_cast<uint32_t>(options_.groups.size()); }
+  uint32_t groups() const { return groups_.count(); }
 
-  bool IsWindow(uint32_t group) const { return options_.groups[group].is_window(); }
+  bool IsWindow(uint32_t group) const { return groups_.IsWindow(group); }
 
   uint32_t BlocksFor(uint64_t tokens) const {
     return static_cast<uint32_t>((tokens + options_.block_tokens - 1) >> block_shift_);
@@ -390,15 +372,12 @@ class EngineCore : private BlockingListener {
   const EngineSeams seams_;
   // block_tokens is a power of two: this one.
   const uint32_t block_shift_;
-  bool has_windows_ = false;
-  // No group sees everything: any block may be missing in the middle of a path.
-  bool only_windows_ = false;
-  // First group that sees everything; stands for all such groups of a position.
-  uint32_t full_group_ = 0;
+  const PoolGroups groups_;
 
   Journal journal_;
   BlockPool pool_;
   PrefixTree tree_;
+  WindowProtection windows_;
 
   TimePoint start_{};
   TimePoint now_{};
@@ -427,20 +406,6 @@ class EngineCore : private BlockingListener {
   bool draining_ = false;
   std::vector<uint64_t> ended_leases_;
 
-  // Leaves, and nodes that will stay as leaves, whose window holds the node's blocks, by node and
-  // group.
-  struct Protection {
-    uint32_t leaves = 0;
-    uint32_t staying = 0;
-  };
-
-  // Nodes that keep their parent from becoming a leaf, and how many children of each node are such
-  // (only kept where there are windows).
-  absl::flat_hash_set<NodeId> firm_nodes_;
-  absl::flat_hash_map<NodeId, uint32_t> firm_children_;
-
-  absl::flat_hash_map<uint64_t, Protection> protection_;
-  absl::flat_hash_map<NodeId, uint8_t> leaf_state_;
   // Sequences whose path ends at a node (only kept where no group sees everything).
   absl::flat_hash_map<NodeId, uint32_t> standing_;
   // Nodes whose blockers became none or some, waiting to be looked at: a chain may be long.
@@ -472,11 +437,9 @@ template <typename Visit>
 void EngineCore::VisitHitBlocks(const Hit& hit, WorkerSlot worker, Visit visit) const {
   const uint32_t length = hit.Tokens(options_.block_tokens);
   for (uint32_t group = 0; group < groups(); ++group) {
-    const uint32_t window = options_.groups[group].window_tokens;
-    uint32_t first = FirstNeededBlock(window, length, options_.block_tokens);
+    uint32_t first = groups_.FirstNeeded(group, length);
     // Blocks kept by slack count while they are there without a gap.
-    const uint32_t kept =
-        FirstNeededBlock(window, length, options_.block_tokens, options_.window_slack_tokens);
+    const uint32_t kept = groups_.FirstNeeded(group, length, options_.window_slack_tokens);
     first = std::min(first, hit.whole_blocks);
     while (first > kept && VisibleBlock(hit.path[first - 1], group, worker) != kNoBlock) --first;
     for (uint32_t i = 0; i < hit.whole_blocks; ++i) {

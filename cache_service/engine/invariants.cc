@@ -27,8 +27,8 @@ AuditReport InvariantChecker::Check() {
   CheckOrders();
   CheckCounts();
   CheckClaims();
-  if (core_.has_windows_) CheckProtection();
-  if (!core_.only_windows_) CheckBlockers();
+  if (core_.groups_.has_windows) CheckProtection();
+  if (!core_.groups_.only_windows) CheckBlockers();
   CheckEvictable(kNoWorker);
   for (const auto& worker : core_.workers_) {
     // Who has nothing of its own may take what everybody may.

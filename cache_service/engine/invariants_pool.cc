@@ -29,8 +29,8 @@ void InvariantChecker::CheckBlock(BlockId id) {
        (kind != BlockPool::ListKind::kNone && block.place_worker != block.fence_worker))) {
     Report(1, id, "pool", "is in the wrong list");
   }
-  const bool kept = core_.has_windows_ && BlockPool::IsKept(block);
-  if (core_.has_windows_ &&
+  const bool kept = core_.groups_.has_windows && BlockPool::IsKept(block);
+  if (core_.groups_.has_windows &&
       (block.Has(kKeptFlag) != kept || core_.pool_.kept().contains(id) != kept)) {
     Report(1, id, "pool", "is wrongly among the kept blocks or not");
   }

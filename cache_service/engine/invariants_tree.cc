@@ -39,7 +39,7 @@ void InvariantChecker::CheckTree() {
         Report(4, block, "tree", "pending does not agree with the node");
       }
     }
-    if (record.owner != kNoWorker && core_.HasNoneOfItsOwn(node)) {
+    if (record.owner != kNoWorker && !core_.tree_.HasOwnBlocks(node)) {
       Report(4, std::nullopt, "tree", absl::StrCat("node ", node, " is pending without a block"));
     }
     for (const NodeVariant& variant : tree.Variants(node)) {
@@ -73,14 +73,14 @@ void InvariantChecker::CheckBlockers() {
       if (BlockPool::KindOf(core_.pool_.Get(block)) != BlockPool::ListKind::kNone) return;
       ++blockers[tree.Get(node).parent];
     };
-    count(tree.BlockOf(node, core_.full_group_));
+    count(tree.BlockOf(node, core_.groups_.full));
     for (const NodeVariant& variant : tree.Variants(node)) {
-      count(variant.blocks[core_.full_group_]);
+      count(variant.blocks[core_.groups_.full]);
     }
   }
   for (NodeId node = 1; node < tree.end(); ++node) {
     if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
-    const BlockId block = tree.BlockOf(node, core_.full_group_);
+    const BlockId block = tree.BlockOf(node, core_.groups_.full);
     const bool blocked = block != kNoBlock && core_.pool_.Get(block).Has(kBlockedFlag);
     if (tree.Get(node).blockers != blockers[node] || blocked != (blockers[node] > 0)) {
       Report(5, block, "tree",
@@ -103,12 +103,12 @@ void InvariantChecker::CheckEvictable(WorkerSlot worker) {
   // Children that stay.
   std::vector<uint32_t> left(tree.end());
   for (const NodeId node : order) {
-    const BlockId block = tree.BlockOf(node, core_.full_group_);
+    const BlockId block = tree.BlockOf(node, core_.groups_.full);
     const bool takeable = MayTake(node, worker);
-    if (!core_.only_windows_ && takeable && left[node] > 0) {
+    if (!core_.groups_.only_windows && takeable && left[node] > 0) {
       Report(2, block, "tree", "counts as evictable, but what hangs below it cannot go");
     }
-    const bool bare = HasStandIn(node) ? false : takeable || !core_.HasBlocks(node);
+    const bool bare = HasStandIn(node) ? false : takeable || !core_.tree_.HasBlocks(node);
     if (left[node] == 0 && bare && !core_.standing_.contains(node)) continue;
     ++left[tree.Get(node).parent];
     if (left[node] == 0 && !bare) CheckWindowBehind(node, worker);
@@ -119,7 +119,7 @@ void InvariantChecker::CheckEvictable(WorkerSlot worker) {
 bool InvariantChecker::HasStandIn(NodeId node) const {
   const std::vector<NodeVariant>& variants = core_.tree_.Variants(node);
   return std::any_of(variants.begin(), variants.end(), [&](const NodeVariant& variant) {
-    return core_.only_windows_ || variant.blocks[core_.full_group_] != kNoBlock;
+    return core_.groups_.only_windows || variant.blocks[core_.groups_.full] != kNoBlock;
   });
 }
 
@@ -131,18 +131,18 @@ bool InvariantChecker::MayTake(NodeId node, WorkerSlot worker) const {
   bool held = false;
   for (uint32_t group = 0; group < core_.groups(); ++group) {
     const BlockId block = core_.tree_.BlockOf(node, group);
-    if (block == kNoBlock || (!core_.only_windows_ && group != core_.full_group_)) continue;
+    if (block == kNoBlock || (!core_.groups_.only_windows && group != core_.groups_.full)) continue;
     const Block& record = core_.pool_.Get(block);
     // What only leaves below guard comes free with them.
     const bool fits = record.fence_worker == kNoWorker || record.fence_worker == worker;
-    const bool available = core_.only_windows_ && core_.pool_.kept().contains(block)
+    const bool available = core_.groups_.only_windows && core_.pool_.kept().contains(block)
                                ? fits
                                : core_.pool_.AvailableTo(block, worker);
     any = any || (available && core_.options_.groups[group].window_tokens != 1);
     all = all && available;
     held = held || record.table_refs > 0 || record.holds > 0;
   }
-  return (any && !held) || (all && core_.HasBlocks(node));
+  return (any && !held) || (all && core_.tree_.HasBlocks(node));
 }
 
 void InvariantChecker::CheckWindowBehind(NodeId leaf, WorkerSlot worker) {
@@ -151,12 +151,11 @@ void InvariantChecker::CheckWindowBehind(NodeId leaf, WorkerSlot worker) {
   const uint32_t block_tokens = core_.options_.block_tokens;
   for (uint32_t group = 0; group < core_.groups(); ++group) {
     if (!core_.IsWindow(group)) continue;
-    const uint32_t first = FirstNeededBlock(core_.options_.groups[group].window_tokens,
-                                            end * block_tokens, block_tokens);
+    const uint32_t first = core_.groups_.FirstNeeded(group, end * block_tokens);
     NodeId node = leaf;
     for (uint32_t i = end; i-- > first; node = tree.Get(node).parent) {
       const BlockId block = tree.BlockOf(node, group);
-      if (core_.only_windows_ && node == leaf) continue;
+      if (core_.groups_.only_windows && node == leaf) continue;
       if (block == kNoBlock || !core_.pool_.AvailableTo(block, worker)) continue;
       Report(2, block, "tree", absl::StrCat("counts as evictable, but leaf ", leaf, " needs it"));
     }
@@ -167,17 +166,17 @@ void InvariantChecker::CheckProtection() {
   const PrefixTree& tree = core_.tree_;
   for (NodeId node = 1; node < tree.end(); ++node) {
     if (!tree.Get(node).Has(kUsedNodeFlag) || tree.IsRoot(node)) continue;
-    const auto found = core_.leaf_state_.find(node);
-    const bool leaf = core_.IsLeaf(node);
-    const bool held = core_.StaysAsLeaf(node);
+    const auto found = core_.windows_.leaf_state_.find(node);
+    const bool leaf = core_.windows_.IsLeaf(node);
+    const bool held = core_.windows_.StaysAsLeaf(node);
     const int expected = int{leaf} + 2 * int{held};
-    const int recorded = found == core_.leaf_state_.end() ? 0 : found->second;
+    const int recorded = found == core_.windows_.leaf_state_.end() ? 0 : found->second;
     if (expected != recorded) {
       Report(
           5, std::nullopt, "tree",
           absl::StrCat("node ", node, " protects its window as ", recorded, ", not as ", expected));
     }
-    if (core_.firm_nodes_.contains(node) != core_.Firm(node)) {
+    if (core_.windows_.firm_nodes_.contains(node) != core_.windows_.Firm(node)) {
       Report(5, std::nullopt, "tree", absl::StrCat("node ", node, " is wrongly firm or not"));
     }
     CheckGuards(node);
@@ -189,8 +188,8 @@ void InvariantChecker::CheckGuards(NodeId node) {
   for (uint32_t group = 0; group < core_.groups(); ++group) {
     const BlockId block = core_.tree_.BlockOf(node, group);
     if (!core_.IsWindow(group) || block == kNoBlock) continue;
-    const auto found = core_.protection_.find(uint64_t{node} << 16 | group);
-    const bool guarded = found != core_.protection_.end() && found->second.staying > 0;
+    const auto found = core_.windows_.protectors_.find(uint64_t{node} << 16 | group);
+    const bool guarded = found != core_.windows_.protectors_.end() && found->second.staying > 0;
     if (core_.pool_.Get(block).Has(kGuardedFlag) == guarded) continue;
     Report(5, block, "tree", guarded ? "is not guarded" : "is guarded for nothing");
   }

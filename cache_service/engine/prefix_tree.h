@@ -122,6 +122,18 @@ class PrefixTree {
     return BlockId{group == 0 ? nodes_[node].block : more_blocks_.Row(node)[group - 1]};
   }
 
+  // Of any group, not of a variant.
+  bool HasOwnBlocks(NodeId node) const {
+    for (uint32_t group = 0; group < groups_; ++group) {
+      if (BlockOf(node, group) != kNoBlock) return true;
+    }
+    return false;
+  }
+
+  bool HasBlocks(NodeId node) const {
+    return nodes_[node].Has(kVariantsFlag) || HasOwnBlocks(node);
+  }
+
   // Index of the variant of `worker`, or null.
   const NodeVariant* VariantOf(NodeId node, WorkerSlot worker) const;
 
