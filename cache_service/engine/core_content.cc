@@ -59,6 +59,7 @@ AuditFinding EngineCore::TakeOutBad(BlockId block) {
     }
   }
   RemoveSubtree(node, EvictionReason::kBad);
+  UnpinRemoved();
   FitClaims();
   return {0, block, "tree",
           absl::StrCat("the bytes of block ", Index(block), " (position ", index,

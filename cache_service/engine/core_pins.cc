@@ -121,6 +121,19 @@ void EngineCore::EndPin(std::map<std::string, Pin>::iterator pin) {
   pins_.erase(pin);
 }
 
+// A pin keeps content resident; what was taken out of the tree it would only keep from being used.
+void EngineCore::UnpinRemoved() {
+  for (auto pin = pins_.begin(); pin != pins_.end();) {
+    std::vector<BlockId>& blocks = pin->second.blocks;
+    for (auto i = blocks.size(); i-- > 0;) {
+      if (pool_.Get(blocks[i]).node != kNoNode) continue;
+      Unhold(blocks[i]);
+      blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    pin = blocks.empty() ? pins_.erase(pin) : std::next(pin);
+  }
+}
+
 std::vector<PinView> EngineCore::ListPins() {
   ApplyDue();
   std::vector<PinView> views;

@@ -215,6 +215,7 @@ absl::StatusOr<uint64_t> EngineCore::EvictPrefix(const PrefixSelector& prefix) {
   });
   uint64_t blocks = 0;
   for (const NodeId top : tops) blocks += RemoveSubtree(top, EvictionReason::kRequested);
+  UnpinRemoved();
   // What stays above may need its window now.
   FitClaims();
   return blocks;
@@ -238,6 +239,7 @@ uint64_t EngineCore::Flush() {
       LeavePath(*sequence);
     }
   }
+  UnpinRemoved();
   blocks += FreeDead();
   FitClaims();
   return blocks;

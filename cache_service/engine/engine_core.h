@@ -352,6 +352,7 @@ class EngineCore : private BlockingListener {
   // --- core_pins.cc ---
   absl::StatusOr<NodeId> RootOf(const PrefixSelector& prefix) const;
   void EndPin(std::map<std::string, Pin>::iterator pin);
+  void UnpinRemoved();
 
   SequenceView ViewOf(const Sequence& sequence, bool tables) const;
 

@@ -15,6 +15,34 @@ using std::chrono::seconds;
 
 constexpr SequenceHandle kA = 1;
 
+PrefixSelector PrefixOf(const Tokens& tokens) {
+  return {.model_fingerprint = "model", .namespace_parts = {}, .tokens = tokens};
+}
+
+TEST(Eviction, E10_PinsLetGoOfWhatIsTakenOut) {
+  FacadeStory story(Pool(16, 8));
+  Worker& w = story.Attach("w");
+  w.Prompt(kA, Text(1, 64));
+  w.Finish(kA);
+  EngineDriver& driver = story.driver();
+  const Tokens whole = Text(1, 64);
+  const Tokens half = Text(1, 33);
+  const auto long_pin = driver.PinPrefix(PrefixOf(whole), "long", seconds(60));
+  const auto short_pin = driver.PinPrefix(PrefixOf(half), "short", seconds(60));
+  ASSERT_TRUE(long_pin.ok() && short_pin.ok());
+  EXPECT_EQ(story.Blocks().free, 4u);
+  // Blocks 2 and 3: the short one has none of them.
+  EXPECT_EQ(driver.EvictPrefix(PrefixOf(half)).value_or(0), 2u);
+  EXPECT_EQ(story.Blocks().free, 6u);
+  ASSERT_EQ(driver.ListPins().size(), 2u);
+  for (const PinView& pin : driver.ListPins()) EXPECT_EQ(pin.blocks, 2u) << pin.owner;
+  EXPECT_EQ(driver.Flush(), 2u);
+  EXPECT_EQ(story.Blocks().free, 8u);
+  EXPECT_TRUE(driver.ListPins().empty());
+  EXPECT_EQ(ReasonOf(driver.UnpinPrefix(long_pin->pin_id)), Reason::kPinNotFound);
+  story.ExpectSound();
+}
+
 TEST(Eviction, S44_AParentOutlivesItsChild) {
   FacadeStory story(Pool(16, 8));
   Worker& w = story.Attach("w");

@@ -6,7 +6,13 @@
 #include <span>
 #include <string>
 
+#include "tests/support/choices.h"
+#include "tests/support/model_run.h"
+
 namespace quire::testing {
+
+// The kind of pool that the first bytes choose.
+ModelRunOptions PoolOf(Choices& choices);
 
 // The first bytes choose the pool, the rest the calls. Returns what differs between engine and
 // model with the calls that led there, or "".

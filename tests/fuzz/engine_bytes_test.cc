@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace quire::testing {
@@ -14,6 +16,17 @@ std::vector<uint8_t> BytesOf(uint64_t seed, size_t count) {
   std::vector<uint8_t> bytes(count);
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
   return bytes;
+}
+
+TEST(EngineBytesPoolTest, BytesReachPoolsWithAndWithoutWindows) {
+  std::set<std::pair<uint32_t, bool>> kinds;
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    const std::vector<uint8_t> bytes = BytesOf(seed, 16);
+    ByteChoices choices(bytes);
+    const ModelRunOptions options = PoolOf(choices);
+    kinds.emplace(options.groups, options.windows);
+  }
+  EXPECT_EQ(kinds.size(), 6u);
 }
 
 class EngineBytesTest : public ::testing::TestWithParam<size_t> {};

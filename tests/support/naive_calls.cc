@@ -77,6 +77,7 @@ uint64_t NaiveEngine::EvictPrefix(const PrefixSelector& prefix) {
     }
   }
   for (const BlockId block : blocks) pool_.TakeOut(block);
+  pool_.UnpinRemoved();
   return blocks.size();
 }
 
@@ -85,6 +86,7 @@ uint64_t NaiveEngine::Flush() {
   std::vector<BlockId> blocks;
   for (const auto& [block, content] : pool_.content) blocks.push_back(block);
   for (const BlockId block : blocks) pool_.TakeOut(block);
+  pool_.UnpinRemoved();
   // Old content may also be in blocks that are not sealed yet.
   for (auto& [key, sequence] : pool_.sequences) sequence.publishes = false;
   return blocks.size();

@@ -104,6 +104,13 @@ void NaivePool::TakeOut(BlockId block) {
   }
 }
 
+void NaivePool::UnpinRemoved() {
+  for (NaivePin& pin : pins) {
+    std::erase_if(pin.blocks, [this](BlockId block) { return !content.contains(block); });
+  }
+  std::erase_if(pins, [](const NaivePin& pin) { return pin.blocks.empty(); });
+}
+
 void NaivePool::ExpireRetention(TimePoint now) {
   const std::vector<NaiveHolders> holders = Holders();
   for (auto& [block, mine] : content) {

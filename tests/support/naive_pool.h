@@ -161,6 +161,8 @@ struct NaivePool {
   void TakeOut(BlockId block);
   // Room is needed: the content is lost, and what cannot be used without it is dead.
   void Evict(BlockId block);
+  // Pins keep nothing that is not in the tree.
+  void UnpinRemoved();
   void ExpireRetention(TimePoint now);
 
   // Everything, for reports.
