@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/prefetch_cursor.h"
 
 namespace quire::kernels::cpu {
 
@@ -26,68 +26,6 @@ struct TileRows {
   float k_scale[kPlanTileTokens];
   float v_scale[kPlanTileTokens];
   int tokens = 0;
-};
-
-// Memory in the order in which it will be read. The cursor is asked for what lies kDistance ahead
-// of the reader, who advances it by what he has read: near enough for the hardware's own
-// prefetchers to see one stream, far enough to reach the next block before its first key is needed.
-class PrefetchCursor {
- public:
-  static constexpr int64_t kDistance = 8192;
-
-  void Reserve(size_t runs) { runs_.reserve(runs); }
-
-  void Clear() {
-    runs_.clear();
-    next_ = 0;
-    at_ = end_ = nullptr;
-  }
-
-  // Forgets what was asked for.
-  void DropFinished() {
-    runs_.erase(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(next_));
-    next_ = 0;
-  }
-
-  // Joins the run before it if it follows it.
-  void Add(const std::byte* begin, int64_t bytes) {
-    if (next_ < runs_.size() && runs_.back().begin + runs_.back().bytes == begin) {
-      runs_.back().bytes += bytes;
-    } else {
-      runs_.push_back({begin, bytes});
-    }
-  }
-
-  // Asks for the next `bytes`. In inner loops: all that is rare is elsewhere.
-  void Advance(int64_t bytes) {
-    if (bytes > end_ - at_) return Cross(bytes);
-    for (const std::byte* end = at_ + bytes; at_ < end; at_ += 64) Ask(at_);
-  }
-
- private:
-  struct Run {
-    const std::byte* begin;
-    int64_t bytes;
-  };
-
-  static void Ask(const std::byte* line) { __builtin_prefetch(line, 0, 3); }
-
-  // Advance over the end of a run.
-  [[gnu::noinline]] void Cross(int64_t bytes) {
-    for (; at_ < end_; at_ += 64, bytes -= 64) Ask(at_);
-    while (bytes > 0 && next_ < runs_.size()) {
-      at_ = runs_[next_].begin;
-      end_ = at_ + runs_[next_].bytes;
-      ++next_;
-      for (; bytes > 0 && at_ < end_; at_ += 64, bytes -= 64) Ask(at_);
-    }
-  }
-
-  // Runs from next_ on are not begun.
-  std::vector<Run> runs_;
-  size_t next_ = 0;
-  const std::byte* at_ = nullptr;
-  const std::byte* end_ = nullptr;
 };
 
 // What a kernel sees of a tile.
@@ -132,7 +70,13 @@ class TileWalker {
     ahead->DropFinished();
     const PagedKvLayout& layout = pool_.layout;
     if (layout.token_stride != layout.head_dim) return;
+    const int64_t side = layout.block_tokens() * layout.token_stride;
+    const bool one_run =
+        layout.v_offset - layout.k_offset == side && layout.head_stride == 2 * side;
     ForEachRun(begin, end, [&](int64_t block, int64_t slot, int64_t run) {
+      if (one_run && run == layout.block_tokens()) {
+        return ahead->Add(RowAt(block, head_begin, false, 0), 2 * heads * run * layout.row_bytes());
+      }
       for (int32_t head = head_begin; head < head_begin + heads; ++head) {
         ahead->Add(RowAt(block, head, false, slot), run * layout.row_bytes());
         ahead->Add(RowAt(block, head, true, slot), run * layout.row_bytes());
