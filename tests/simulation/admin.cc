@@ -75,9 +75,10 @@ void Admin::Unpin() {
   }
   const bool lives =
       pin.epoch == server_.engine()->options().epoch && shared_.judge.now() < pin.until;
-  if (server_.engine()->UnpinPrefix(pin.id).ok() != lives) {
-    shared_.judge.Violate("pin ", pin.id,
-                          lives ? " is gone before its time" : " outlives its time");
+  if (server_.engine()->UnpinPrefix(pin.id).ok()) {
+    if (!lives) shared_.judge.Violate("pin ", pin.id, " outlives its time");
+  } else if (lives && pin.removals == shared_.removals) {
+    shared_.judge.Violate("pin ", pin.id, " is gone before its time");
   }
 }
 
