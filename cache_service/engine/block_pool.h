@@ -50,10 +50,10 @@ class BlockPool {
 
   const Block& Get(BlockId block) const { return blocks_[Index(block)]; }
 
-  // Asks the processor for the record; harmless for kNoBlock. Inlined by order: g++ drops calls of
-  // functions that do nothing but this.
+  // Asks the processor for the record; harmless if there is none. Inlined by order: g++ drops calls
+  // of functions that do nothing but this.
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(BlockId block) const {
-    if (Index(block) < size_) __builtin_prefetch(&blocks_[Index(block)], 1);
+    __builtin_prefetch(blocks_.data() + Index(block), 1);
   }
 
   // The same for the next `count` blocks that were never used.

@@ -145,7 +145,6 @@ class BlockPool::LookAhead {
     const Block& record = pool_.blocks_[index];
     far_(record.node);
     next_ = record.next;
-    pool_.Prefetch(BlockId{next_});
     return index;
   }
 

@@ -69,7 +69,7 @@ class PrefixTree {
   // The same for what RemovePlainTip will read of the node, and soon after, when all below it is
   // gone, of the child of a root above it: nodes of one prompt mostly lie in a row.
   ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchTip(NodeId node) const {
-    if (node < nodes_.first_rows()) __builtin_prefetch(nodes_.first() + node, 1);
+    __builtin_prefetch(nodes_.first() + node, 1);
   }
 
   ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchTop(NodeId node) const {
@@ -164,9 +164,11 @@ class PrefixTree {
   // Removes a node while no journal runs, if it is a leaf that can go without a trace: nothing
   // beside it stands for its content, and its parent, if no root, has a block of group 0 and stays.
   bool RemovePlainTip(NodeId node) {
-    if (std::max(node, nodes_[node].parent) >= nodes_.first_rows()) return false;
-    Node& record = nodes_.first()[node];
-    Node& parent = nodes_.first()[record.parent];
+    Node* const nodes = nodes_.first();
+    const size_t rows = nodes_.first_rows();
+    if (node >= rows || nodes[node].parent >= rows) return false;
+    Node& record = nodes[node];
+    Node& parent = nodes[record.parent];
     const bool stays = parent.depth == kRootDepth ? ChildIndex::IsBranch(parent.child)
                                                   : BlockId{parent.block} != kNoBlock;
     if (record.flags != kUsedNodeFlag || !record.leaf() || parent.Has(kVariantsFlag) || !stays) {
