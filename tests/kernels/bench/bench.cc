@@ -1,12 +1,13 @@
 // quire-kernel-bench: CPU kernels against what the machine can do, in one interleaved run.
 //
-//   quire-kernel-bench [--json] [--rounds N] [--pool-mib N] [--only decode|append|cache]
-//
 // Every case alternates rounds of: read stream over the same pool, multiply-add peak, kernel;
 // decode also reads the same blocks in the same order and runs once on blocks in the cache. The
 // figures are medians of rounds; shares are medians of the ratio within a round. Time is CPU time
 // of the threads, so that other load on the machine disturbs it little.
+#include <getopt.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -124,10 +125,11 @@ void Print(const Record& record, const Options& options, bool first) {
 std::vector<std::function<std::vector<Record>()>> Cases(const Options& options) {
   std::vector<std::function<std::vector<Record>()>> cases;
   const auto wants = [&](const char* part) { return options.only.empty() || options.only == part; };
+  for (const Shape& shape : DecodeShapes()) {
+    const bool named = NameOf("decode", shape).starts_with(options.only);
+    if (named) cases.push_back([=] { return std::vector<Record>{BenchDecode(shape, options)}; });
+  }
   if (wants("decode")) {
-    for (const Shape& shape : DecodeShapes()) {
-      cases.push_back([=] { return std::vector<Record>{BenchDecode(shape, options)}; });
-    }
     for (const DType dtype : {DType::kBF16, DType::kE4M3}) {
       const Shape shape{dtype, 4, 16, 1};
       cases.push_back([=] { return std::vector<Record>{BenchAgainstFirst(shape, 4096, 1)}; });
@@ -145,23 +147,62 @@ std::vector<std::function<std::vector<Record>()>> Cases(const Options& options) 
   return cases;
 }
 
+constexpr char kHelp[] =
+    R"(Usage: quire-kernel-bench [--json] [--rounds=N] [--only=PART] [--pool-mib=N]
+
+Measures the CPU kernels beside what the machine gives: a read stream over the same pool, the same
+blocks read in the same order, and fp32 multiply-adds. Each case prints medians of its rounds.
+
+  --json        one JSON array instead of lines
+  --rounds=N    rounds a case, 1 to 1000 (5)
+  --only=PART   decode, append or cache; of decode also a start of names, such as decode/bf16/G8
+  --pool-mib=N  size of the pool, 64 to 65536 (512); smaller than the caches it measures those
+  --help        this text
+)";
+
+[[noreturn]] void Refuse(const std::string& what) {
+  std::fprintf(stderr, "quire-kernel-bench: %s (see --help)\n", what.c_str());
+  std::exit(2);
+}
+
+int Number(const char* flag, const std::string& text, int least, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || *end != '\0' || value < least || value > most) {
+    Refuse(std::string(flag) + " must be a number from " + std::to_string(least) + " to " +
+           std::to_string(most) + ", not '" + text + "'");
+  }
+  return value;
+}
+
 Options Parse(int argc, char** argv) {
+  constexpr option kFlags[] = {
+      {"json", no_argument, nullptr, 'j'},       {"rounds", required_argument, nullptr, 'r'},
+      {"only", required_argument, nullptr, 'o'}, {"pool-mib", required_argument, nullptr, 'p'},
+      {"help", no_argument, nullptr, 'h'},       {nullptr, 0, nullptr, 0}};
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : "";
-    if (flag == "--json") {
-      options.json = true;
-    } else if (flag == "--rounds" || flag == "--pool-mib" || flag == "--only") {
-      if (flag == "--rounds") options.rounds = std::max(1, std::atoi(value));
-      if (flag == "--pool-mib") options.pool_mib = std::max(64, std::atoi(value));
-      if (flag == "--only") options.only = value;
-      ++i;
-    } else {
-      std::fprintf(stderr, "unknown flag %s\n", flag.c_str());
-      std::exit(2);
+  for (int flag; (flag = getopt_long(argc, argv, "", kFlags, nullptr)) != -1;) {
+    switch (flag) {
+      case 'j':
+        options.json = true;
+        break;
+      case 'r':
+        options.rounds = Number("--rounds", optarg, 1, 1000);
+        break;
+      case 'o':
+        options.only = optarg;
+        break;
+      case 'p':
+        options.pool_mib = Number("--pool-mib", optarg, 64, 65536);
+        break;
+      case 'h':
+        std::fputs(kHelp, stdout);
+        std::exit(0);
+      default:
+        std::exit(2);
     }
   }
+  if (optind < argc) Refuse(std::string("unexpected argument ") + argv[optind]);
   return options;
 }
 
@@ -176,6 +217,7 @@ int Main(int argc, char** argv) {
     }
   }
   if (options.json) std::printf("\n]\n");
+  if (first) Refuse("no case is called '" + options.only + "'");
   return 0;
 }
 
