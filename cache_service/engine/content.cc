@@ -37,11 +37,12 @@ bool SameContent(const ContentView& a, const ContentView& b) {
 std::vector<DigestMark> MarksOf(std::span<const DigestRange> digests, uint32_t first,
                                 uint32_t count) {
   std::vector<DigestMark> marks;
-  for (const DigestRange& range : digests) {
-    const uint32_t start = std::max(range.start, first);
-    const uint32_t end = std::min(range.end, first + count);
-    if (start >= end) continue;
-    marks.push_back({start - first, end - first, start - range.start, range.digest});
+  auto range = std::partition_point(digests.begin(), digests.end(),
+                                    [first](const DigestRange& r) { return r.end <= first; });
+  for (; range != digests.end() && range->start < first + count; ++range) {
+    const uint32_t start = std::max(range->start, first);
+    const uint32_t end = std::min(range->end, first + count);
+    marks.push_back({start - first, end - first, start - range->start, range->digest});
   }
   return marks;
 }

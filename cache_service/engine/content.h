@@ -72,7 +72,8 @@ struct ContentItem {
 // What is at the position if it is no token of a prompt.
 std::optional<ContentItem> MarkedItem(const ContentView& view, uint32_t position);
 
-// Marks of tokens [first, first + count) of a sequence.
+// Marks of tokens [first, first + count) of a sequence, whose ranges are in order and do not
+// overlap.
 std::vector<DigestMark> MarksOf(std::span<const DigestRange> digests, uint32_t first,
                                 uint32_t count);
 

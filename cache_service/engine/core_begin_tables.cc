@@ -27,7 +27,9 @@ Sequence& EngineCore::CreateSequence(const BeginOp& op, const BeginPlan& plan,
   sequence.length_before_step = sequence.committed;
   sequence.token_base = sequence.sealed * options_.block_tokens;
   sequence.tokens.assign(op.tokens.begin() + sequence.token_base, op.tokens.end());
-  sequence.digests = op.digests;
+  if (!op.digests.empty()) {
+    sequence.digests = std::make_shared<const std::vector<DigestRange>>(op.digests);
+  }
   sequence.retention = op.retention;
   sequence.namespace_parts = op.namespace_parts;
   sequence.tables.resize(groups());

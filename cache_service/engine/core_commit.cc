@@ -55,7 +55,7 @@ bool EngineCore::SealPlainTip(Sequence& sequence) {
   const Block& record = pool_.Get(block);
   if (!pool_.plain() || !parent.leaf() || parent.Has(kVariantsFlag) || tree_.IsRoot(above) ||
       BlockId{parent.block} == kNoBlock || pool_.Get(BlockId{parent.block}).table_refs == 0 ||
-      record.state != BlockState::kFilling || record.flags != 0 || !sequence.digests.empty() ||
+      record.state != BlockState::kFilling || record.flags != 0 || sequence.digests != nullptr ||
       !sequence.retention.empty()) {
     return false;
   }

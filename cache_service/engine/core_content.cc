@@ -58,7 +58,7 @@ AuditFinding EngineCore::TakeOutBad(BlockId block) {
                              {{"sequence", handle}, {"block", Index(block)}, {"index", index}})});
     }
   }
-  RemoveSubtree(node, EvictionReason::kBad);
+  RemoveSubtrees({node}, EvictionReason::kBad);
   UnpinRemoved();
   FitClaims();
   return {0, block, "tree",

@@ -71,7 +71,7 @@ Error EngineCore::Fork(const ForkOp& op) {
   if (parent->length < parent->given) {
     parent->given = parent->length;
     parent->tokens.resize(parent->length - parent->token_base);
-    CutDigests(*parent, parent->length);
+    parent->digests = CutDigests(parent->digests, parent->length);
   }
   const uint32_t shared_blocks = BlocksFor(shared) - (copy_tail ? 1 : 0);
   for (const std::vector<BlockId>& table : parent->tables) {
@@ -79,8 +79,9 @@ Error EngineCore::Fork(const ForkOp& op) {
                        static_cast<uint32_t>(op.children.size()));
   }
   std::span<const BlockId> unused(tails);
+  const SharedDigests digests = CutDigests(parent->digests, shared);
   for (const SequenceHandle child : op.children) {
-    AddChild(*parent, child, unused.first(copy_tail ? groups() : 0));
+    AddChild(*parent, child, digests, unused.first(copy_tail ? groups() : 0));
     unused = unused.subspan(copy_tail ? groups() : 0);
   }
   if (parent->claim) UpdateClaim(parent->claim, claimed ? needed : 0);
@@ -91,7 +92,8 @@ Error EngineCore::Fork(const ForkOp& op) {
 
 // `tails`: by group, blocks for the child's copy of the partial tail; empty: it is shared. The
 // child's references to the parent's blocks are counted already.
-void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails) {
+void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, const SharedDigests& digests,
+                          std::span<const BlockId> tails) {
   SequenceStore::Owned owned = sequence_store_.New();
   Sequence& child = *owned;
   child.handle = handle;
@@ -109,8 +111,7 @@ void EngineCore::AddChild(Sequence& parent, SequenceHandle handle, std::span<con
   child.token_base = parent.token_base;
   child.tokens.assign(parent.tokens.begin(),
                       parent.tokens.begin() + (child.length - parent.token_base));
-  child.digests = parent.digests;
-  CutDigests(child, child.length);
+  child.digests = digests;
   child.retention = parent.retention;
   child.namespace_parts = parent.namespace_parts;
   child.window_start = parent.window_start;

@@ -9,6 +9,9 @@ namespace quire {
 namespace {
 
 constexpr NodeId kPrefetchedNodes = 8;
+// A part of a block is worth copying, but not worth looking for among thousands of blocks that
+// others have not completed.
+constexpr uint32_t kMostCandidates = 1024;
 
 }  // namespace
 
@@ -88,8 +91,9 @@ EngineCore::Hit EngineCore::FindHit(NodeId root, std::span<const TokenId> tokens
   }
   NodeId partial = kNoNode;
   const ContentView rest = content(matched, std::min(block_tokens, length - matched));
+  uint32_t candidates = 0;
   tree_.VisitPartial(node, rest, [&](NodeId child, uint32_t common) {
-    if (!Visible(child, worker)) return false;
+    if (!Visible(child, worker)) return ++candidates == kMostCandidates;
     partial = child;
     matched += common;
     return true;
@@ -118,9 +122,12 @@ void EngineCore::CutToWindows(NodeId root, Content content, WorkerSlot worker, u
     const NodeId parent = hit.path.empty() ? root : hit.path.back();
     hit.source = kNoNode;
     hit.partial_tokens = 0;
+    uint32_t candidates = 0;
     const auto use = [&](NodeId child, uint32_t common) {
       for (uint32_t group = 0; group < groups(); ++group) {
-        if (VisibleBlock(child, group, worker) == kNoBlock) return false;
+        if (VisibleBlock(child, group, worker) == kNoBlock) {
+          return ++candidates == kMostCandidates;
+        }
       }
       hit.source = child;
       hit.partial_tokens = common;

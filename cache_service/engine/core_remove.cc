@@ -129,15 +129,35 @@ void EngineCore::TakeOut(BlockId block) {
   pool_.Settle(block);
 }
 
-// Removes the node and all below it; returns the number of blocks. Held ones stay with their
-// holders.
-uint64_t EngineCore::RemoveSubtree(NodeId top, EvictionReason reason) {
-  std::vector<NodeId> order = {top};
+// Removes the nodes, none of which is below another, and all below them; roots themselves stay.
+// Returns the number of blocks. Held ones stay with their holders.
+uint64_t EngineCore::RemoveSubtrees(const std::vector<NodeId>& tops, EvictionReason reason) {
+  std::vector<NodeId> parents;
+  std::vector<NodeId> order;
+  for (const NodeId top : tops) {
+    if (tree_.IsRoot(top)) {
+      tree_.VisitChildren(top, [&](NodeId child) { order.push_back(child); });
+    } else {
+      order.push_back(top);
+      parents.push_back(tree_.Get(top).parent);
+    }
+  }
   for (size_t i = 0; i < order.size(); ++i) {
     tree_.VisitChildren(order[i], [&](NodeId child) { order.push_back(child); });
   }
-  const bool top_is_root = tree_.IsRoot(top);
-  const NodeId parent = top_is_root ? kNoNode : tree_.Get(top).parent;
+  const uint64_t blocks = TakeOutNodes(order, reason);
+  // Once for all: every sequence is looked at.
+  TaintSequences({order.begin(), order.end()});
+  for (size_t i = order.size(); i-- > 0;) {
+    windows_.ForgetLeaf(order[i]);
+    tree_.Remove(order[i]);
+  }
+  for (const NodeId parent : parents) RemoveGhosts(parent);
+  return blocks;
+}
+
+// From the last on, so that what is below goes first.
+uint64_t EngineCore::TakeOutNodes(std::span<const NodeId> nodes, EvictionReason reason) {
   uint64_t blocks = 0;
   const auto take_out = [&](BlockId block) {
     if (block == kNoBlock) return;
@@ -145,21 +165,12 @@ uint64_t EngineCore::RemoveSubtree(NodeId top, EvictionReason reason) {
     TakeOut(block);
     ++blocks;
   };
-  absl::flat_hash_set<NodeId> removed;
-  for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) {
-    const NodeId node = order[i];
-    for (uint32_t group = 0; group < groups(); ++group) take_out(tree_.BlockOf(node, group));
-    for (const NodeVariant& variant : tree_.Variants(node)) {
+  for (size_t i = nodes.size(); i-- > 0;) {
+    for (uint32_t group = 0; group < groups(); ++group) take_out(tree_.BlockOf(nodes[i], group));
+    for (const NodeVariant& variant : tree_.Variants(nodes[i])) {
       for (const BlockId block : variant.blocks) take_out(block);
     }
-    removed.insert(node);
   }
-  TaintSequences(removed);
-  for (size_t i = order.size(); i-- > (top_is_root ? 1 : 0);) {
-    windows_.ForgetLeaf(order[i]);
-    tree_.Remove(order[i]);
-  }
-  if (parent != kNoNode) RemoveGhosts(parent);
   return blocks;
 }
 
@@ -213,8 +224,7 @@ absl::StatusOr<uint64_t> EngineCore::EvictPrefix(const PrefixSelector& prefix) {
     tops.push_back(child);
     return false;
   });
-  uint64_t blocks = 0;
-  for (const NodeId top : tops) blocks += RemoveSubtree(top, EvictionReason::kRequested);
+  const uint64_t blocks = RemoveSubtrees(tops, EvictionReason::kRequested);
   UnpinRemoved();
   // What stays above may need its window now.
   FitClaims();
@@ -223,14 +233,11 @@ absl::StatusOr<uint64_t> EngineCore::EvictPrefix(const PrefixSelector& prefix) {
 
 uint64_t EngineCore::Flush() {
   ApplyDue();
-  uint64_t blocks = 0;
   std::vector<NodeId> roots;
   for (NodeId node = 1; node < tree_.end(); ++node) {
     if (tree_.Get(node).Has(kUsedNodeFlag) && tree_.IsRoot(node)) roots.push_back(node);
   }
-  for (const NodeId root : roots) {
-    if (tree_.Get(root).Has(kUsedNodeFlag)) blocks += RemoveSubtree(root, EvictionReason::kFlushed);
-  }
+  uint64_t blocks = RemoveSubtrees(roots, EvictionReason::kFlushed);
   // Old content may also be in blocks that are not sealed yet.
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;

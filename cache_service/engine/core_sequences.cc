@@ -88,8 +88,8 @@ ContentView EngineCore::ContentAt(const Sequence& sequence, uint32_t index,
   const uint32_t first = index * options_.block_tokens;
   ContentView view{
       sequence.tokens.data() + (first - sequence.token_base), options_.block_tokens, {}};
-  if (!sequence.digests.empty()) {
-    marks = MarksOf(sequence.digests, first, options_.block_tokens);
+  if (sequence.digests != nullptr) {
+    marks = MarksOf(*sequence.digests, first, options_.block_tokens);
     view.marks = marks;
   }
   return view;

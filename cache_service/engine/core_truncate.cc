@@ -140,17 +140,23 @@ void EngineCore::Shorten(Sequence& sequence, uint32_t length) {
   }
   StandOn(sequence, end);
   for (uint32_t& start : sequence.window_start) start = std::min(start, BlocksFor(length));
-  CutDigests(sequence, length);
+  sequence.digests = CutDigests(sequence.digests, length);
   sequence.length = sequence.reserved = sequence.given = length;
   sequence.committed = std::min(sequence.committed, length);
   sequence.length_before_step = std::min(sequence.length_before_step, length);
 }
 
 // Tokens that enter later are plain.
-void EngineCore::CutDigests(Sequence& sequence, uint32_t length) {
-  for (DigestRange& range : sequence.digests) range.end = std::min(range.end, length);
-  std::erase_if(sequence.digests,
-                [](const DigestRange& range) { return range.start >= range.end; });
+SharedDigests EngineCore::CutDigests(const SharedDigests& digests, uint32_t length) {
+  if (digests == nullptr || digests->back().end <= length) return digests;
+  std::vector<DigestRange> kept;
+  for (const DigestRange& range : *digests) {
+    if (range.start >= length) break;
+    kept.push_back(range);
+    kept.back().end = std::min(range.end, length);
+  }
+  if (kept.empty()) return nullptr;
+  return std::make_shared<const std::vector<DigestRange>>(std::move(kept));
 }
 
 }  // namespace quire

@@ -306,7 +306,8 @@ class EngineCore : private BlockingListener {
   // --- core_fork.cc, core_truncate.cc, core_release.cc ---
   Error Fork(const ForkOp& op);
   Error CheckFork(const ForkOp& op, const Sequence& parent);
-  void AddChild(Sequence& parent, SequenceHandle handle, std::span<const BlockId> tails);
+  void AddChild(Sequence& parent, SequenceHandle handle, const SharedDigests& digests,
+                std::span<const BlockId> tails);
   Error Truncate(const TruncateOp& op);
   BlockId LeftAt(const Sequence& sequence, uint32_t group, uint32_t index) const;
   uint64_t TakenBack(const Sequence& sequence, uint32_t length) const;
@@ -314,7 +315,7 @@ class EngineCore : private BlockingListener {
   Error CheckTaken(const Sequence& sequence, uint32_t length);
   void ReattachWindow(Sequence& sequence, uint32_t length);
   void Shorten(Sequence& sequence, uint32_t length);
-  static void CutDigests(Sequence& sequence, uint32_t length);
+  static SharedDigests CutDigests(const SharedDigests& digests, uint32_t length);
   Error Finish(const FinishOp& op);
   void ReleaseEntry(Sequence& sequence, uint32_t group, uint32_t index);
   void ReleaseTable(Sequence& sequence, uint32_t from_index);
@@ -334,7 +335,8 @@ class EngineCore : private BlockingListener {
   uint64_t FreeDead();
   void DropPartialVariants(NodeId node);
   void RemoveGhosts(NodeId node);
-  uint64_t RemoveSubtree(NodeId node, EvictionReason reason);
+  uint64_t TakeOutNodes(std::span<const NodeId> nodes, EvictionReason reason);
+  uint64_t RemoveSubtrees(const std::vector<NodeId>& tops, EvictionReason reason);
   void TaintSequences(const absl::flat_hash_set<NodeId>& removed);
   void CountEviction(const Block& block, EvictionReason reason, uint64_t times = 1);
 

@@ -57,6 +57,9 @@ struct DecodeState {
 
 static_assert(sizeof(DecodeState) == 64, "one cache line per sequence");
 
+// Of a prompt and its forks; null: none.
+using SharedDigests = std::shared_ptr<const std::vector<DigestRange>>;
+
 // committed <= length <= reserved; every table has ceil(max(length, reserved) / block_tokens)
 // entries.
 struct alignas(64) Sequence : DecodeState {
@@ -75,7 +78,7 @@ struct alignas(64) Sequence : DecodeState {
   absl::InlinedVector<std::vector<BlockId>, 1> tables;
 
   std::shared_ptr<Claim> claim;
-  std::vector<DigestRange> digests;
+  SharedDigests digests;
   std::vector<RetentionRange> retention;
 
   // By group: entries before this one have left.

@@ -29,9 +29,10 @@ struct BlockTables::Pass {
 absl::Status BlockTables::Apply(const Step& step, const StepAnswer& answer) {
   Pass pass{.answer = answer};
   for (const OperationFailure& failure : answer.failures) pass.failures[failure.id] = &failure;
-  if (step.all_or_nothing() && !answer.failures.empty()) return absl::OkStatus();
   const auto& operations = step.operations();
-  for (uint32_t i = 0; i < operations.size(); ++i) {
+  // Of a step undone, runs that its counters caused remain.
+  const bool undone = step.all_or_nothing() && !answer.failures.empty();
+  for (uint32_t i = 0; i < operations.size() && !undone; ++i) {
     if (absl::Status status = ApplyOperation(operations[i], i, pass); !status.ok()) return status;
   }
   for (const TableRun& run : answer.table) {

@@ -101,7 +101,7 @@ class Step {
   OperationId Finish(SequenceHandle sequence, bool drop = false,
                      std::vector<RetentionRange> retention = {});
 
-  // If one operation fails, nothing of the step happens.
+  // If one operation fails, none happens. What the step's counters complete happens all the same.
   void set_all_or_nothing(bool value) { all_or_nothing_ = value; }
 
   bool all_or_nothing() const { return all_or_nothing_; }
