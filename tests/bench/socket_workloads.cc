@@ -1,9 +1,11 @@
 #include "tests/bench/socket_workloads.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/bench/decode_batch.h"
 #include "tests/bench/processors.h"
 #include "tests/bench/round_trips.h"
@@ -12,7 +14,8 @@
 
 ABSL_FLAG(std::string, cases, "",
           "Of socket_decode only the cases whose name contains this, such as 256/stream/unix");
-ABSL_FLAG(int, calls, 0, "Round trips of a case with one socket; 0: as many as its goal needs");
+ABSL_FLAG(uint32_t, calls, 0,
+          "Round trips of a case with one socket; 0: as many as its goal needs");
 
 namespace quire::bench {
 namespace {
@@ -42,12 +45,29 @@ RatioGoals GoalsOf(uint32_t sequences, Form form, bool tcp) {
   return {};
 }
 
-int CallsOr(int usual) {
-  const int given = absl::GetFlag(FLAGS_calls);
+uint32_t CallsOr(uint32_t usual) {
+  const uint32_t given = absl::GetFlag(FLAGS_calls);
   return given > 0 ? given : usual;
 }
 
-void RunDecode(Report& report, const SocketServers& servers, const DecodeCase& c, int calls) {
+// Those that --cases chooses.
+std::vector<DecodeCase> DecodeCases(bool small) {
+  std::vector<DecodeCase> cases;
+  uint32_t salt = 0;
+  for (const uint32_t sequences : {1u, 64u, 256u, 1024u}) {
+    if (small && sequences > 64) continue;
+    for (const Form form : {Form::kStream, Form::kUnary}) {
+      for (const bool tcp : {false, true}) {
+        const RatioGoals goals = small ? RatioGoals{} : GoalsOf(sequences, form, tcp);
+        const DecodeCase decode{sequences, form, tcp, ++salt, goals};
+        if (absl::StrContains(NameOf(decode), absl::GetFlag(FLAGS_cases))) cases.push_back(decode);
+      }
+    }
+  }
+  return cases;
+}
+
+void RunDecode(Report& report, const SocketServers& servers, const DecodeCase& c, uint32_t calls) {
   const std::string name = NameOf(c);
   WireWorker worker(servers.QuireAddress(c.tcp), name, c.form);
   EchoCaller echo(servers.EchoAddress(c.tcp), c.form);
@@ -57,7 +77,7 @@ void RunDecode(Report& report, const SocketServers& servers, const DecodeCase& c
     worker.Call();
   }
   RoundTrips trips;
-  for (int i = 0; i < calls; ++i) {
+  for (uint32_t i = 0; i < calls; ++i) {
     batch.FillAdvance(worker.Prepare());
     TimePair(servers, worker, echo, trips);
   }
@@ -71,21 +91,24 @@ void RunDecode(Report& report, const SocketServers& servers, const DecodeCase& c
 
 }  // namespace
 
+absl::Status CheckCases(std::string_view workload, bool small) {
+  const std::string cases = absl::GetFlag(FLAGS_cases);
+  if (cases.empty()) return absl::OkStatus();
+  if (!workload.empty() && workload != "socket_decode") {
+    return absl::InvalidArgumentError("--cases: only of the workload socket_decode");
+  }
+  if (!DecodeCases(small).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--cases=", cases, ": in no name of a case",
+                                                 small ? " of --smoke" : "",
+                                                 "; one is socket/advance/64/stream/unix"));
+}
+
 void BenchSocketDecode(Report& report, bool small) {
   const SocketServers servers(small ? 4096 : 262144, small ? 2048 : 8192);
   const Processors processors({servers.quire().pid(), servers.echo().pid()});
-  uint32_t salt = 0;
-  for (const uint32_t sequences : {1u, 64u, 256u, 1024u}) {
-    if (small && sequences > 64) continue;
-    for (const Form form : {Form::kStream, Form::kUnary}) {
-      for (const bool tcp : {false, true}) {
-        const RatioGoals goals = small ? RatioGoals{} : GoalsOf(sequences, form, tcp);
-        const DecodeCase decode{sequences, form, tcp, ++salt, goals};
-        if (!absl::StrContains(NameOf(decode), absl::GetFlag(FLAGS_cases))) continue;
-        const int calls = small ? 20 : (goals.p50 ? 3000 : 1000);
-        RunDecode(report, servers, decode, CallsOr(calls));
-      }
-    }
+  for (const DecodeCase& decode : DecodeCases(small)) {
+    const uint32_t calls = small ? 20 : (decode.goals.p50 ? 3000 : 1000);
+    RunDecode(report, servers, decode, CallsOr(calls));
   }
 }
 
@@ -102,7 +125,7 @@ void BenchSocketBegin(Report& report, bool small) {
   };
   RoundTrips cold;
   RoundTrips trips;
-  const auto calls = static_cast<uint64_t>(CallsOr(small ? 5 : 400));
+  const uint32_t calls = CallsOr(small ? 5 : 400);
   for (uint64_t sequence = 1; sequence <= calls; ++sequence) {
     prepare(sequence);
     TimePair(servers, worker, echo, sequence == 1 ? cold : trips);

@@ -2,9 +2,15 @@
 #ifndef QUIRE_TESTS_BENCH_SOCKET_WORKLOADS_H_
 #define QUIRE_TESTS_BENCH_SOCKET_WORKLOADS_H_
 
+#include <string_view>
+
+#include "absl/status/status.h"
 #include "tests/bench/report.h"
 
 namespace quire::bench {
+
+// INVALID_ARGUMENT if --cases chooses nothing of that workload; empty: of all.
+absl::Status CheckCases(std::string_view workload, bool small);
 
 // `small` shrinks sizes and repeats, to see that everything runs.
 void BenchSocketDecode(Report& report, bool small);
