@@ -153,6 +153,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   CommandLine line;
   line.check_config = absl::GetFlag(FLAGS_check_config);
   line.check_health = absl::GetFlag(FLAGS_check_health);
+  if (line.check_config && line.check_health) {
+    return ToStatus(InvalidArgument("check_health", "not together with check_config"));
+  }
   if (const std::string file = absl::GetFlag(FLAGS_config_file); !file.empty()) {
     auto read = ReadConfigFile(file);
     if (!read.ok()) return read.status();

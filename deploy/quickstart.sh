@@ -261,7 +261,8 @@ parse() {
   while (($#)); do
     case "$1" in
       --seconds | --json | --programs)
-        (($# > 1)) || fail "$1 needs a value"
+        # Empty is what an unset variable gives, not a wish.
+        [[ ${2:-} ]] || fail "$1 needs a value"
         case "$1" in
           --seconds) seconds="$2" ;;
           --json) json="$2" ;;

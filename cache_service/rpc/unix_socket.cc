@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/error.h"
 
@@ -149,6 +150,9 @@ absl::Status UnixSocket::CheckPath(const std::string& path) {
         "unix_socket",
         absl::StrCat("path of ", path.size(), " bytes, at most ", kMaxPathBytes, ": ", path),
         {{"given", path.size()}, {"limit", kMaxPathBytes}, {"unit", "bytes"}}));
+  }
+  if (!path.empty() && absl::StripAsciiWhitespace(path).empty()) {
+    return SocketError(path, "blank");
   }
   // "unix:PATH" is a URI, of which '?' and '#' end the path.
   if (path.find_first_of("%?#") == std::string::npos) return absl::OkStatus();

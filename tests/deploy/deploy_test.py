@@ -80,8 +80,10 @@ class QuickstartTest(unittest.TestCase):
                 self.assertIn("--seconds", self.refused("--seconds", value))
 
     def test_options_need_their_value(self):
-        self.assertIn("--json needs a value", self.refused("--json"))
-        self.assertIn("--seconds needs a value", self.refused("--seconds"))
+        for option in ("--seconds", "--json", "--programs"):
+            for value in ((), ("",)):
+                with self.subTest(option=option, value=value):
+                    self.assertIn(f"{option} needs a value", self.refused(option, *value))
 
     def test_summary_file_must_be_writable(self):
         self.assertIn("/nonexistent", self.refused("--json", "/nonexistent/summary.json"))

@@ -53,7 +53,7 @@ class OptionsTest(OptionsTestCase):
                      "--drain_deadline=soon", "--unix_socket_mode=0999", "--pool=a/b",
                      "--memory_group=no-such-group", "--block_count=7", "--max_message_bytes=1",
                      "--max_message_bytes=2GiB", "--tls_key=/k", "--tcp_address=nowhere",
-                     "--layout=dtype"):
+                     "--layout=dtype", "--unix_socket= ", "--unix_socket=\t"):
             name = flag[2:].split("=")[0]
             with self.subTest(flag):
                 self.refused(BAD_OPTION, name, flag)
@@ -76,6 +76,13 @@ class OptionsTest(OptionsTestCase):
                      "--check_config=maybe", "--block_tokens"):
             with self.subTest(flag):
                 self.refused(BAD_OPTION, flag.split("=")[0], flag)
+
+    def test_only_one_check_at_a_time(self):
+        for more in ({}, {"QUIRE_CHECK_CONFIG": "true"}):
+            flags = ("--check_health",) if more else ("--check_config", "--check_health")
+            with self.subTest(flags):
+                self.refused(BAD_OPTION, "check_health: not together with check_config", *flags,
+                             **more)
 
     def test_refusals_say_the_numbers(self):
         long_path = f"{self.folder}/{'s' * 107}"

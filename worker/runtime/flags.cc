@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache_service/base/command_line.h"
 #include "cache_service/base/default_socket.h"
+#include "cache_service/base/tcp_address.h"
 #include "worker/runtime/flag_files.h"
 #include "worker/runtime/flag_uses.h"
 #include "worker/runtime/flag_values.h"
@@ -126,11 +127,19 @@ absl::Status ReadModel(WorkerOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckServer(const std::string& server) {
+  const bool good =
+      server.starts_with("unix:") ? server.size() > 5 : CheckTcpAddress("server", server).ok();
+  if (good) return absl::OkStatus();
+  return BadFlag("server", absl::StrCat(server, ": neither unix:/path nor host:port"));
+}
+
 absl::Status ReadClient(WorkerOptions& options) {
   absl::StatusOr<client::StepMode> mode = ParseMode(absl::GetFlag(FLAGS_mode));
   if (!mode.ok()) return mode.status();
   client::ClientOptions& client = options.client;
   client.server = absl::GetFlag(FLAGS_server);
+  if (absl::Status status = CheckServer(client.server); !status.ok()) return status;
   client.token = absl::GetFlag(FLAGS_token);
   client.worker = absl::GetFlag(FLAGS_name);
   client.pool = absl::GetFlag(FLAGS_pool);
