@@ -77,7 +77,9 @@ absl::StatusOr<PinResult> EngineCore::PinPrefix(const PrefixSelector& prefix,
   hit.whole_blocks = static_cast<uint32_t>(hit.path.size());
   if (groups_.has_windows) FitWindows(hit, kNoWorker);
   if (hit.whole_blocks == 0) {
-    return ToStatus(InvalidArgument("tokens", "no whole block of this prefix is cached"));
+    return ToStatus(InvalidArgument("tokens",
+                                    "no whole block of this prefix is cached and public; what is "
+                                    "committed is pending until its step completes"));
   }
   Pin pin{absl::StrCat("pin-", next_pin_), std::string(owner), AddSaturating(now_, duration), {}};
   uint64_t idle = 0;

@@ -91,6 +91,10 @@ class ServiceImplTest : public ::testing::Test {
     commit->set_committed_length(6);
     ASSERT_THAT(SendStep(), CallIsOk());
     ASSERT_EQ(answer_.answer().failures_size(), 0) << answer_.DebugString();
+  }
+
+  void BeginCommitAndComplete() {
+    BeginAndCommit();
     NewStep(3);
     ASSERT_THAT(SendStep(), CallIsOk());
   }
@@ -131,7 +135,7 @@ TEST_F(ServiceImplTest, StepAnswersWithTablesAndCounts) {
 
 TEST_F(ServiceImplTest, TablesPeekAndAdminSeeTheSequence) {
   Attach();
-  BeginAndCommit();
+  BeginCommitAndComplete();
 
   v1::GetBlockTableRequest tables;
   tables.set_lease_id(lease_);
@@ -168,9 +172,25 @@ TEST_F(ServiceImplTest, TablesPeekAndAdminSeeTheSequence) {
   EXPECT_EQ(pool.pool().workers(), 1u);
 }
 
-TEST_F(ServiceImplTest, PinsAreListedAndEnd) {
+TEST_F(ServiceImplTest, PinOfPendingContentSaysWhatItWaitsFor) {
   Attach();
   BeginAndCommit();
+  v1::PinPrefixRequest request;
+  for (uint32_t token = 10; token < 14; ++token) request.mutable_prefix()->add_tokens(token);
+  request.set_owner("me");
+  request.mutable_duration()->set_seconds(10);
+  v1::PinPrefixResponse pin;
+  const grpc::Status refused = Call(admin_, &AdminServiceImpl::PinPrefix, request, &pin);
+  EXPECT_THAT(refused, IsRefused(grpc::INVALID_ARGUMENT, "INVALID_ARGUMENT"));
+  EXPECT_THAT(refused.error_message(), ::testing::HasSubstr("pending until its step completes"));
+  NewStep(3);
+  ASSERT_THAT(SendStep(), CallIsOk());
+  EXPECT_THAT(Call(admin_, &AdminServiceImpl::PinPrefix, request, &pin), CallIsOk());
+}
+
+TEST_F(ServiceImplTest, PinsAreListedAndEnd) {
+  Attach();
+  BeginCommitAndComplete();
   v1::PinPrefixRequest request;
   for (uint32_t token = 10; token < 14; ++token) request.mutable_prefix()->add_tokens(token);
   v1::PinPrefixResponse pin;
@@ -253,7 +273,7 @@ TEST_F(ServiceImplTest, APageTokenIsOfItsRequestAlone) {
 
 TEST_F(ServiceImplTest, EndWorkerEndsItsLease) {
   Attach();
-  BeginAndCommit();
+  BeginCommitAndComplete();
   v1::EndWorkerRequest request;
   request.set_worker("w");
   v1::EndWorkerResponse response;
