@@ -1,6 +1,5 @@
 #include "cache_service/engine/token_table.h"
 
-#include <algorithm>
 #include <utility>
 
 #define XXH_INLINE_ALL
@@ -9,61 +8,55 @@
 namespace quire {
 namespace {
 
-// One cache line.
-constexpr size_t kLeastCapacity = 8;
 constexpr size_t kSmallCapacity = 1024;
 
 }  // namespace
 
 // The capacity is a power of two.
 size_t TokenTable::Home(TokenId token) const {
-  return XXH3_64bits_withSeed(&token, sizeof(token), seed_) & (slots_.size() - 1);
+  return XXH3_64bits_withSeed(&token, sizeof(token), seed_) & (capacity() - 1);
 }
 
 size_t TokenTable::Seek(TokenId token) const {
+  const Slot* const slots = data();
+  const size_t mask = capacity() - 1;
   size_t at = Home(token);
-  while (slots_[at].child != 0 && slots_[at].token != token) at = (at + 1) & (slots_.size() - 1);
+  while (slots[at].child != 0 && slots[at].token != token) at = (at + 1) & mask;
   return at;
 }
 
 const ChildRef* TokenTable::Find(TokenId token) const {
-  if (size_ == 0) return nullptr;
-  const Slot& slot = slots_[Seek(token)];
+  const Slot& slot = data()[Seek(token)];
   return slot.child == 0 ? nullptr : &slot.child;
 }
 
 void TokenTable::Insert(TokenId token, ChildRef child) {
   // At most three quarters full.
-  if (slots_.size() == 0) {
-    Resize(kLeastCapacity);
-  } else if ((size_ + size_t{1}) * 4 > slots_.size() * 3) {
-    Resize(slots_.size() * 2);
-  }
-  slots_[Seek(token)] = {token, child};
+  if ((size_ + size_t{1}) * 4 > capacity() * 3) Resize(capacity() * 2);
+  data()[Seek(token)] = {token, child};
   ++size_;
 }
 
 // Slots behind the gap move up if their way from home leads over it, so that no marker of what was
 // erased is needed (Knuth, The Art of Computer Programming 3, algorithm 6.4R).
 void TokenTable::Erase(TokenId token) {
-  const size_t mask = slots_.size() - 1;
+  Slot* const slots = data();
+  const size_t mask = capacity() - 1;
   size_t gap = Seek(token);
-  for (size_t at = (gap + 1) & mask; slots_[at].child != 0; at = (at + 1) & mask) {
-    const size_t way = (at - Home(slots_[at].token)) & mask;
+  for (size_t at = (gap + 1) & mask; slots[at].child != 0; at = (at + 1) & mask) {
+    const size_t way = (at - Home(slots[at].token)) & mask;
     if (way < ((at - gap) & mask)) continue;
-    slots_[gap] = slots_[at];
+    slots[gap] = slots[at];
     gap = at;
   }
-  slots_[gap] = {};
+  slots[gap] = {};
   --size_;
-  if (slots_.size() > kLeastCapacity && size_t{size_} * 8 < slots_.size()) {
-    Resize(slots_.size() / 2);
-  }
+  if (capacity() > kOwnSlots && size_t{size_} * 8 < capacity()) Resize(capacity() / 2);
 }
 
 void TokenTable::Clear() {
-  if (slots_.size() > kLeastCapacity) slots_ = {};
-  std::fill_n(slots_.data(), slots_.size(), Slot{});
+  slots_ = {};
+  own_ = {};
   size_ = 0;
 }
 
@@ -74,7 +67,7 @@ ChildRef TokenTable::First() const {
 }
 
 bool TokenTable::Prefetch(TokenId token) const {
-  if (slots_.size() <= kSmallCapacity) return false;
+  if (capacity() <= kSmallCapacity) return false;
   // The slots behind it too, which may be in the next line.
   const size_t home = Home(token);
   __builtin_prefetch(&slots_[home], 1);
@@ -83,10 +76,14 @@ bool TokenTable::Prefetch(TokenId token) const {
 }
 
 void TokenTable::Resize(size_t capacity) {
-  const ZeroedArray<Slot> before = std::exchange(slots_, ZeroedArray<Slot>(capacity));
-  for (size_t i = 0; i < before.size(); ++i) {
-    if (before[i].child != 0) slots_[Seek(before[i].token)] = before[i];
-  }
+  const std::array<Slot, kOwnSlots> own = std::exchange(own_, {});
+  const ZeroedArray<Slot> before =
+      std::exchange(slots_, ZeroedArray<Slot>(capacity > kOwnSlots ? capacity : 0));
+  const auto move = [this](const Slot& slot) {
+    if (slot.child != 0) data()[Seek(slot.token)] = slot;
+  };
+  for (const Slot& slot : own) move(slot);
+  for (size_t i = 0; i < before.size(); ++i) move(before[i]);
 }
 
 }  // namespace quire

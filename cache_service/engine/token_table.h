@@ -1,12 +1,13 @@
 // Children by one token: open addressing with linear probing.
 //
-// Eight bytes a slot and one cache line for most look-ups, which a generic map of a library does
-// not give. The order of a visit depends on the seed and on what was done, on nothing else, so runs
-// can be repeated. The hash is XXH3 (xxhash.com); a secret seed keeps prompts from being made to
-// collide. Not thread-safe.
+// Eight bytes a slot and one cache line for most look-ups, and no memory of its own for a few
+// children, which a generic map of a library does not give. The order of a visit depends on the
+// seed and on what was done, on nothing else, so runs can be repeated. The hash is XXH3
+// (xxhash.com); a secret seed keeps prompts from being made to collide. Not thread-safe.
 #ifndef QUIRE_CACHE_SERVICE_ENGINE_TOKEN_TABLE_H_
 #define QUIRE_CACHE_SERVICE_ENGINE_TOKEN_TABLE_H_
 
+#include <array>
 #include <cstdint>
 
 #include "cache_service/engine/types.h"
@@ -35,7 +36,6 @@ class TokenTable {
   // There must be one.
   void Erase(TokenId token);
 
-  // Keeps the memory of a small table for the next use.
   void Clear();
 
   // The child that a visit meets first.
@@ -44,8 +44,9 @@ class TokenTable {
   // visit(child) returns true to stop. Returns whether it did.
   template <typename Visit>
   bool VisitUntil(Visit visit) const {
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].child != 0 && visit(slots_[i].child)) return true;
+    const Slot* const slots = data();
+    for (size_t i = 0; i < capacity(); ++i) {
+      if (slots[i].child != 0 && visit(slots[i].child)) return true;
     }
     return false;
   }
@@ -59,12 +60,22 @@ class TokenTable {
     ChildRef child;
   };
 
+  // Where up to three children are, most branches.
+  static constexpr size_t kOwnSlots = 4;
+
+  size_t capacity() const { return slots_.size() == 0 ? kOwnSlots : slots_.size(); }
+
+  Slot* data() { return slots_.size() == 0 ? own_.data() : slots_.data(); }
+
+  const Slot* data() const { return slots_.size() == 0 ? own_.data() : slots_.data(); }
+
   size_t Home(TokenId token) const;
   // Index of the slot that holds the token or would.
   size_t Seek(TokenId token) const;
   void Resize(size_t capacity);
 
   uint64_t seed_;
+  std::array<Slot, kOwnSlots> own_{};
   ZeroedArray<Slot> slots_;
   uint32_t size_ = 0;
 };
