@@ -48,7 +48,7 @@ Record BenchAppend(const Shape& shape, const Options& options) {
   setup.Plan(*backend);
   std::vector<double> rate, peak, share;
   for (int round = 0; round < options.rounds; ++round) {
-    const Peaks peaks = MeasurePeaks(setup.pool());
+    const Peaks peaks = MeasurePeaks(setup.pool(), 1);
     const double seconds = Time([&] { setup.Attend(*backend); });
     rate.push_back(1e-9 * setup.Flops() / seconds);
     peak.push_back(2 * peaks.gfma);
@@ -65,7 +65,7 @@ Record BenchCache(const char* name, Setup& setup, double bytes, const Options& o
                   const std::function<void()>& body) {
   std::vector<double> rate, stream;
   for (int round = 0; round < options.rounds; ++round) {
-    stream.push_back(MeasurePeaks(setup.pool()).stream_gb);
+    stream.push_back(MeasurePeaks(setup.pool(), 1).stream_gb);
     rate.push_back(1e-9 * bytes / Time(body));
   }
   return {name, {{"gb_per_s_per_core", Median(rate)}, {"stream_gb_per_s", Median(stream)}}};

@@ -59,7 +59,7 @@ Record BenchDecode(const Shape& shape, const Options& options) {
   const double element = static_cast<double>(ElementBytes(shape.dtype)) / shape.group;
   std::vector<double> rate, stream, order, cached, fma, share, reachable;
   for (int round = 0; round < options.rounds; ++round) {
-    const Peaks peaks = MeasurePeaks(setup.pool());
+    const Peaks peaks = MeasurePeaks(setup.pool(), shape.threads);
     // CPU seconds of all threads: a rate per core.
     const auto measure = [&](const auto& body) { return 1e-9 * setup.KvBytes() / Time(body); };
     stream.push_back(peaks.stream_gb);

@@ -45,13 +45,20 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Peaks MeasurePeaks(const KvPoolView& pool) {
+Peaks MeasurePeaks(const KvPoolView& pool, int threads) {
   constexpr int64_t kRounds = 4000000;
-  const int64_t bytes = std::min<int64_t>(pool.bytes, int64_t{256} << 20) / 4096 * 4096;
-  const double read = Time([&] { sink = ReadStream(pool.base, bytes); });
-  const double fma = Time([&] { sink = MultiplyAdd(kRounds); });
-  return {1e-9 * static_cast<double>(bytes) / read,
-          1e-9 * static_cast<double>(kRounds * FmaPerRound()) / fma};
+  const int64_t bytes = std::min<int64_t>(pool.bytes, int64_t{256} << 20) / threads / 4096 * 4096;
+  const auto on_each = [&](const std::function<void(int)>& body) {
+    return Time([&] {
+      std::vector<std::jthread> others;
+      for (int i = 1; i < threads; ++i) others.emplace_back([&body, i] { body(i); });
+      body(0);
+    });
+  };
+  const double read = on_each([&](int i) { sink = ReadStream(pool.base + i * bytes, bytes); });
+  const double fma = on_each([&](int) { sink = MultiplyAdd(kRounds); });
+  return {1e-9 * static_cast<double>(bytes * threads) / read,
+          1e-9 * static_cast<double>(kRounds * FmaPerRound() * threads) / fma};
 }
 
 void Check(const Status& status) {

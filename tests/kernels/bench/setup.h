@@ -16,13 +16,13 @@ double Time(const std::function<void()>& body);
 
 double Median(std::vector<double> values);
 
-// Per core, from one short run each.
+// Per core, from one short run each while `threads` of them run.
 struct Peaks {
   double stream_gb;
   double gfma;
 };
 
-Peaks MeasurePeaks(const KvPoolView& pool);
+Peaks MeasurePeaks(const KvPoolView& pool, int threads);
 
 // Ends the program on an error.
 void Check(const Status& status);
