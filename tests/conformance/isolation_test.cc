@@ -138,5 +138,19 @@ TEST(Isolation, S19_OneImageAndTheSameImageTwiceShareUpToItsSecondStart) {
   EXPECT_EQ(twice.copied_tokens, 10u);
 }
 
+TEST(Isolation, S19_AForkHasTheDigestsOfItsParent) {
+  FacadeStory story(Pool(16, 20));
+  Worker& w = story.Attach("w");
+  const Tokens tokens = Text(1, 40);
+  w.Prompt(kA, tokens, {.digests = {{36, 40, Image(1)}}});
+  w.Fork(kA, {kB});
+  w.Generate(kB, Text(9, 8));
+  w.Commit(kB, 48);
+  w.Settle();
+  const Tokens longer = Join(Join(tokens, Text(9, 8)), Text(10, 1));
+  EXPECT_EQ(w.Prompt(kC, longer, {.digests = {{36, 40, Image(1)}}}).reused_tokens, 48u);
+  EXPECT_EQ(w.Prompt(4, longer, {.digests = {{36, 40, Image(2)}}}).reused_tokens, 36u);
+}
+
 }  // namespace
 }  // namespace quire::testing

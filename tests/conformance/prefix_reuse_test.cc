@@ -252,5 +252,44 @@ TEST(PrefixReuse, S15_DropTakesOutWhatStandsBeforeRemovedContent) {
   EXPECT_EQ(story.Peek(Text(1, 65)), 0u);
 }
 
+TEST(PrefixReuse, APartOfABlockIsFoundBehindAThousandThatOthersHaveNotCompleted) {
+  FacadeStory story(Pool(16, 1100));
+  Worker& a = story.Attach("a");
+  Worker& b = story.Attach("b");
+  const auto content = [](uint32_t text) { return Join(Text(1, 4), Text(text, 12)); };
+  Batch begins;
+  Batch commits;
+  for (SequenceHandle sequence = 100; sequence < 1100; ++sequence) {
+    begins.Begin(sequence, content(static_cast<uint32_t>(sequence)));
+    commits.Commit(sequence, 16, 16);
+  }
+  a.Must(begins);
+  a.Must(commits);
+  ASSERT_EQ(story.Blocks().pending, 1000u);
+  EXPECT_EQ(b.Prompt(kA, content(10)).reused_tokens, 0u);
+  EXPECT_EQ(b.Begin(kB, content(11)).reused_tokens, 4u);
+  a.Settle();
+}
+
+TEST(PrefixReuse, EverySequenceBelowARemovedPartPublishesNothingMore) {
+  FacadeStory story(Pool(16, 20));
+  Worker& w = story.Attach("w");
+  const Tokens start = Text(1, 8);
+  for (const SequenceHandle sequence : {kA, kB, kC}) {
+    w.Prompt(sequence, Join(start, Text(static_cast<uint32_t>(sequence) + 10, 24)));
+  }
+  PrefixSelector part;
+  part.model_fingerprint = "model";
+  part.tokens = start;
+  EXPECT_EQ(story.driver().EvictPrefix(part).value_or(0), 6u);
+  for (const SequenceHandle sequence : {kA, kB, kC}) {
+    w.Generate(sequence, Text(20, 16));
+    w.Finish(sequence);
+  }
+  w.Settle();
+  EXPECT_EQ(story.Peek(Join(start, Text(12, 24))), 0u);
+  EXPECT_EQ(story.Blocks().free, 20u);
+}
+
 }  // namespace
 }  // namespace quire::testing

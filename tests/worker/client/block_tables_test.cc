@@ -181,7 +181,7 @@ TEST_F(BlockTablesTest, FailedOperationsChangeNothing) {
   EXPECT_EQ(At(1).length, 6u);
 }
 
-TEST_F(BlockTablesTest, RunsThatCompletionCausedHoldThoughTheStepIsUndone) {
+TEST_F(BlockTablesTest, AllOrNothingWithAFailureIsNothingButWhatCompletionChanged) {
   Begin(6, 6, 3);
   Step step;
   step.set_all_or_nothing(true);
@@ -189,23 +189,14 @@ TEST_F(BlockTablesTest, RunsThatCompletionCausedHoldThoughTheStepIsUndone) {
   const OperationId failed = step.Extend(1, 2, 30);
   StepAnswer answer;
   answer.failures = {Failure(failed, AdvancePart::kNone, 6)};
+  ASSERT_TRUE(tables_.Apply(step, answer).ok());
+  EXPECT_EQ(At(1).length, 6u);
+  EXPECT_THAT(At(1).tables[0], ElementsAre(3, 4));
   answer.table = {{1, 0, 1, {BlockIndex{9}}}};
   ASSERT_TRUE(tables_.Apply(step, answer).ok());
   EXPECT_EQ(At(1).length, 6u);
   EXPECT_THAT(At(1).tables[0], ElementsAre(3, 9));
   EXPECT_THAT(At(1).tables[1], ElementsAre(23, 24));
-}
-
-TEST_F(BlockTablesTest, AllOrNothingWithAFailureIsNothing) {
-  Begin(6, 6, 3);
-  Step step;
-  step.set_all_or_nothing(true);
-  step.Truncate(1, 6, 2);
-  const OperationId failed = step.Extend(1, 2, 30);
-  StepAnswer answer;
-  answer.failures = {Failure(failed, AdvancePart::kNone, 6)};
-  ASSERT_TRUE(tables_.Apply(step, answer).ok());
-  EXPECT_EQ(At(1).length, 6u);
 }
 
 TEST_F(BlockTablesTest, AnswersThatCannotBeAreErrors) {
